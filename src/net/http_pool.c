@@ -294,6 +294,7 @@ static bool
 prepare(http_pool *pool, http_transfer *t, const http_request *request)
 {
 	http_proxy	own;
+	bool		routed;
 
 	t->refusal = pool->refused_until > reactor_now_us() ? pool->refusal : NULL;
 	if (t->settings != pool->settings &&
@@ -305,7 +306,9 @@ prepare(http_pool *pool, http_transfer *t, const http_request *request)
 	if (request->url == NULL)
 		return http_transfer_route(t, &pool->proxy) && use_known(pool, t->easy);
 	http_proxy_find(&own, request->direct ? "none" : pool->proxy_setting, request->url);
-	return http_transfer_route(t, &own);
+	routed = http_transfer_route(t, &own);
+	explicit_bzero(&own, sizeof(own));
+	return routed;
 }
 
 /* On failure: false, nothing was sent, and the caller still owns the request. */
@@ -342,13 +345,18 @@ answer(http_request *request, http_reply *reply, int64_t now)
 static void
 learn_refusal(http_pool *pool, const http_transfer *t, const http_reply *reply, int64_t now)
 {
-	if (t->proxied && t->started && !reply->refused)
+	long		connects = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connects);
+	if (t->proxied && t->started && !reply->refused && connects > 0)
 		pool->refusals = 0;
 	if (!reply->refused || t->settings != pool->settings || pool->refused_until > now)
 		return;
 	pool->refused_until = now + (REFUSED_US << pool->refusals);
 	pool->refusals += pool->refusals < REFUSED_DOUBLINGS;
 	memcpy(pool->refusal, reply->error, sizeof(pool->refusal));
+	if (t->started)				/* not in a tunnel: each request asks the proxy */
+		http_sockets_retire(&pool->sockets, INT64_MAX);
 }
 
 /*
@@ -602,12 +610,21 @@ copy_text(const char *text, char **copy)
 	return text == NULL || *copy != NULL;
 }
 
+/* User and password of a proxy. */
+static void
+free_secret(char *text)
+{
+	if (text != NULL)
+		explicit_bzero(text, strlen(text));
+	free(text);
+}
+
 bool
 http_pool_reconfigure(http_pool *pool, const http_pool_config *config)
 {
 	char	   *ca_file = NULL;
 	char	   *proxy = NULL;
-	const http_proxy before = pool->proxy;
+	char		before[sizeof(pool->proxy.shown)];
 
 	if (!copy_text(config->ca_file, &ca_file) || !copy_text(config->proxy, &proxy))
 	{
@@ -615,13 +632,14 @@ http_pool_reconfigure(http_pool *pool, const http_pool_config *config)
 		return false;
 	}
 	free(pool->ca_file);
-	free(pool->proxy_setting);
+	free_secret(pool->proxy_setting);
 	pool->ca_file = ca_file;
 	pool->proxy_setting = proxy;
 	pool->connect_timeout_ms = config->connect_timeout_ms;
+	strcpy(before, pool->proxy.shown);
 	if (pool->url != NULL)
 		http_proxy_find(&pool->proxy, proxy, pool->url);
-	if (strcmp(before.url, pool->proxy.url) != 0)
+	if (strcmp(before, pool->proxy.shown) != 0)
 		pool->known[0] = '\0';
 	pool->settings++;
 	pool->refusals = 0;
@@ -695,7 +713,8 @@ http_pool_free(http_pool *pool)
 	free(pool->transfers);
 	free(pool->url);
 	free(pool->ca_file);
-	free(pool->proxy_setting);
+	free_secret(pool->proxy_setting);
+	explicit_bzero(&pool->proxy, sizeof(pool->proxy));
 	free(pool);
 }
 

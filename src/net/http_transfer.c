@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #if LIBCURL_VERSION_NUM < 0x075700
@@ -150,6 +151,17 @@ on_start(void *arg, char *remote_ip, char *local_ip, int remote_port,
 		return CURL_PREREQFUNC_ABORT;
 	t->started = true;
 	return CURL_PREREQFUNC_OK;
+}
+
+/* No new connection to a proxy that has refused; one that is there may serve. */
+static curl_socket_t
+on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	const http_transfer *t = arg;
+
+	(void) purpose;
+	return t->refusal != NULL ? CURL_SOCKET_BAD :
+		socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
 /* TLS begins on an established connection. */
@@ -291,8 +303,8 @@ http_transfer_route(http_transfer *t, const http_proxy *proxy)
 	t->proxy_unusable = proxy->unusable;
 	if (!t->proxied)
 		t->refusal = NULL;
-	return set_option(t->easy, CURLOPT_PROXY, proxy->unusable != NULL || t->refusal != NULL ?
-					  HTTP_PROXY_UNUSABLE : proxy->url);
+	return set_option(t->easy, CURLOPT_PROXY,
+					  proxy->unusable != NULL ? HTTP_PROXY_UNUSABLE : proxy->url);
 }
 
 /*
@@ -337,6 +349,8 @@ http_transfer_init(http_transfer *t, const http_pool_config *config)
 		set_long(easy, CURLOPT_PROXY_SSL_VERIFYHOST, 2) &&
 		set_option(easy, CURLOPT_PRIVATE, t) &&
 		set_option(easy, CURLOPT_ERRORBUFFER, t->error) &&
+		set_option(easy, CURLOPT_OPENSOCKETFUNCTION, on_open) &&
+		set_option(easy, CURLOPT_OPENSOCKETDATA, t) &&
 		set_option(easy, CURLOPT_PREREQFUNCTION, on_start) &&
 		set_option(easy, CURLOPT_PREREQDATA, t) &&
 		set_option(easy, CURLOPT_SSL_CTX_FUNCTION, on_tls) &&
@@ -357,6 +371,8 @@ void
 http_transfer_destroy(http_transfer *t)
 {
 	curl_easy_cleanup(t->easy);
+	if (t->reply != NULL)
+		explicit_bzero(t->reply, t->reply_size);
 	free(t->reply);
 }
 
@@ -501,7 +517,7 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 	if (t->proxy_unusable != NULL)
 		snprintf(reply->error, sizeof(reply->error),
 				 "\"%s\" is not the URL of an HTTP proxy", t->proxy_unusable);
-	else if (t->refusal != NULL)
+	else if (t->refusal != NULL && !t->started)
 		snprintf(reply->error, sizeof(reply->error), "%s", t->refusal);
 	else if (refusal != 0)
 	{

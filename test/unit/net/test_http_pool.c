@@ -510,3 +510,25 @@ HTTP_TEST(requests_and_replies_leave_no_secret_in_memory, serve_echo)
 	assert_memory_equal(kept_reply, nothing, sizeof(body));
 	assert_int_equal(secrets_freed, 0);
 }
+
+static int	half_sent;
+
+static void
+serve_half_a_secret(test_connection *c)
+{
+	connection_read_request(c);
+	connection_print(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nSECRET");
+	__atomic_store_n(&half_sent, 1, __ATOMIC_SEQ_CST);
+	connection_outwait(c);
+}
+
+HTTP_TEST(reply_that_has_only_begun_leaves_no_secret_in_memory, serve_half_a_secret)
+{
+	client_post(c, "one");
+	while (!__atomic_load_n(&half_sent, __ATOMIC_SEQ_CST))
+		client_settle(c);
+	client_settle(c);
+	http_pool_free(c->pool);
+	c->pool = NULL;
+	assert_int_equal(secrets_freed, 0);
+}

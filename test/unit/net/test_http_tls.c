@@ -12,6 +12,7 @@
 
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <semaphore.h>
 #include <sys/stat.h>
 
 typedef struct authority
@@ -479,6 +480,53 @@ SERVER_TEST(proxy_that_refuses, server_start(serve_refusal, NULL),
 			tunnel_client("http", s->port, trusted.file))
 {
 	check_refusals(c);
+}
+
+static sem_t may_reply;
+
+/* The first tunnel is made, and no other.  Its server replies when it may. */
+static void
+serve_one_tunnel(test_connection *c)
+{
+	bool		tunnel = connection_read_request(c) && c->number == 1;
+
+	if (!tunnel)
+	{
+		connection_reply(c, 407, "Proxy-Authenticate: Basic realm=\"x\"\r\n", "");
+		return;
+	}
+	connection_print(c, "HTTP/1.1 200 Connection established\r\n\r\n");
+	c->ssl = SSL_new(end_server);
+	SSL_set_fd(c->ssl, c->fd);
+	if (SSL_accept(c->ssl) != 1)
+		return;
+	while (connection_read_request(c))
+	{
+		sem_wait(&may_reply);
+		connection_reply(c, 200, "", c->request + c->body_at);
+	}
+}
+
+/* A tunnel that is there stays in use while the proxy refuses, and is not asked for, others. */
+SERVER_TEST(tunnel_of_a_proxy_that_refuses, server_start(serve_one_tunnel, NULL),
+			tunnel_client("http", s->port, trusted.file))
+{
+	end_server = make_context("IP:0.0.0.0", -60);
+	sem_init(&may_reply, 0, 1);
+	client_ask(c, "one");
+	assert_replied(c, 200, "one");
+	for (int i = 0; i < 3; i++)
+	{
+		client_post(c, "two");
+		client_ask(c, "no tunnel");
+		assert_failed(c, HTTP_NOT_SENT, "proxy", "HTTP status 407");
+		sem_post(&may_reply);
+		client_run_until(c, c->answers + 1);
+		assert_replied(c, 200, "two");
+	}
+	assert_int_equal(server_connections(s), 2);
+	server_stop(s);
+	SSL_CTX_free(end_server);
 }
 
 SERVER_TEST(proxy_with_tls_that_refuses,
