@@ -46,7 +46,7 @@ struct http_pool
 	reactor    *reactor;
 	CURLM	   *multi;
 	http_sockets sockets;
-	CURL	   *scout;
+	http_transfer scout;
 	bool		scouting;
 	bool		unresolved;		/* use the address that is known */
 	char		known[80];		/* "+*:PORT:ADDRESS"; "": none */
@@ -206,27 +206,24 @@ on_found(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 }
 
 static bool
-init_scout(http_pool *pool, const char *url)
+init_scout(http_pool *pool, const http_pool_config *config)
 {
-	CURL	   *scout = pool->scout = curl_easy_init();
+	CURL	   *easy;
 
 	pool->known_list.data = pool->known;
-	return scout != NULL && serve_resolver(pool, scout) &&
-		curl_easy_setopt(scout, CURLOPT_URL, url) == CURLE_OK &&
-		curl_easy_setopt(scout, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-		curl_easy_setopt(scout, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
-		curl_easy_setopt(scout, CURLOPT_DNS_CACHE_TIMEOUT, 0L) == CURLE_OK &&
-		curl_easy_setopt(scout, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L) == CURLE_OK &&
-		curl_easy_setopt(scout, CURLOPT_OPENSOCKETFUNCTION, on_found) == CURLE_OK &&
-		curl_easy_setopt(scout, CURLOPT_OPENSOCKETDATA, pool) == CURLE_OK;
+	if (!http_transfer_init(&pool->scout, config))
+		return false;
+	easy = pool->scout.easy;
+	return serve_resolver(pool, easy) &&
+		curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_found) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, pool) == CURLE_OK;
 }
 
 static void
 start_scout(http_pool *pool)
 {
-	if (!pool->scouting && pool->proxy.unusable == NULL &&
-		curl_easy_setopt(pool->scout, CURLOPT_PROXY, pool->proxy.url) == CURLE_OK)
-		pool->scouting = curl_multi_add_handle(pool->multi, pool->scout) == CURLM_OK;
+	if (!pool->scouting && http_transfer_route(&pool->scout, &pool->proxy))
+		pool->scouting = curl_multi_add_handle(pool->multi, pool->scout.easy) == CURLM_OK;
 }
 
 /* As long as curl's default, curl keeps what it is told. */
@@ -429,9 +426,9 @@ collect(http_pool *pool)
 		pool->uncollected = left > 0;
 		if (message == NULL)
 			break;
-		if (message->easy_handle == pool->scout)
+		if (message->easy_handle == pool->scout.easy)
 		{
-			curl_multi_remove_handle(pool->multi, pool->scout);
+			curl_multi_remove_handle(pool->multi, pool->scout.easy);
 			pool->scouting = false;
 			continue;
 		}
@@ -599,7 +596,7 @@ init_handles(http_pool *pool, const http_pool_config *config)
 		t->next = pool->idle;
 		pool->idle = t;
 	}
-	return config->url == NULL || init_scout(pool, config->url);
+	return config->url == NULL || init_scout(pool, config);
 }
 
 /* False when memory is short. */
@@ -704,8 +701,8 @@ http_pool_free(http_pool *pool)
 		http_transfer_destroy(t);
 	}
 	if (pool->scouting)
-		curl_multi_remove_handle(pool->multi, pool->scout);
-	curl_easy_cleanup(pool->scout);
+		curl_multi_remove_handle(pool->multi, pool->scout.easy);
+	http_transfer_destroy(&pool->scout);
 	while (pool->queue != NULL)
 		http_request_free(dequeue(pool, &pool->queue));
 	curl_multi_cleanup(pool->multi);
@@ -790,7 +787,7 @@ http_pool_pending(const http_pool *pool)
 int
 http_pool_connections(const http_pool *pool)
 {
-	return pool->sockets.count - pool->sockets.condemned;
+	return pool->sockets.count;
 }
 
 void

@@ -58,18 +58,20 @@ find(http_sockets *s, int fd)
 }
 
 /*
- * Ends the connection here.  curl checks for an end before it reuses it, and finds one: that
- * of a file that takes TLS's close_notify, too, so that no error message tells of it.
+ * Ends the connection here, and forgets it.  curl checks for an end before it reuses it, and
+ * finds one: that of a file that takes TLS's close_notify, too, so that no error message tells
+ * of it.
  */
 static void
 condemn(http_sockets *s, http_socket *connection)
 {
-	s->condemned += !connection->condemned;
-	connection->condemned = true;
+	int			fd = connection->fd;
+
+	*connection = s->sockets[--s->count];
 	s->condemned_at = http_curl_seconds();
-	reactor_watch(s->reactor, connection->fd, 0);
-	if (dup3(s->ended[0], connection->fd, O_CLOEXEC) < 0)
-		shutdown(connection->fd, SHUT_RDWR);
+	reactor_watch(s->reactor, fd, 0);
+	if (dup3(s->ended[0], fd, O_CLOEXEC) < 0)
+		shutdown(fd, SHUT_RDWR);
 }
 
 static void
@@ -106,14 +108,12 @@ http_sockets_answered(http_sockets *s, CURL *easy, bool last)
 void
 http_sockets_retire(http_sockets *s, int64_t since)
 {
-	for (int i = 0; i < s->count; i++)
+	for (int i = s->count; i-- > 0;)
 	{
 		http_socket *connection = &s->sockets[i];
 
-		if (connection->answered_at >= since)
-			continue;
-		connection->retired = true;
-		if (connection->idle && !connection->condemned)
+		connection->retired |= connection->answered_at < since;
+		if (connection->retired && connection->idle)
 			condemn(s, connection);
 	}
 }
@@ -126,10 +126,7 @@ on_close(void *arg, curl_socket_t fd)
 
 	reactor_watch(s->reactor, fd, 0);
 	if (connection != NULL)
-	{
-		s->condemned -= connection->condemned;
 		*connection = s->sockets[--s->count];
-	}
 	return close(fd);
 }
 
@@ -177,7 +174,7 @@ http_sockets_take_idle(http_sockets *s, int fd)
 bool
 http_sockets_allow(const http_sockets *s, CURL *easy)
 {
-	long		fresh = s->avoid_condemned && s->condemned > 0 &&
+	long		fresh = curl_version_info(CURLVERSION_NOW)->version_num >= LOOKS_SELDOM &&
 		http_curl_seconds() - s->condemned_at < UNCHECKED_S;
 
 	return curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, fresh) == CURLE_OK;
@@ -190,7 +187,7 @@ http_sockets_init(http_sockets *s, reactor *r, CURLM *multi, int size)
 	s->size = size;
 	s->ended[0] = s->ended[1] = -1;
 	s->sockets = calloc(size, sizeof(*s->sockets));
-	s->avoid_condemned = curl_version_info(CURLVERSION_NOW)->version_num >= LOOKS_SELDOM;
+	s->condemned_at = http_curl_seconds() - UNCHECKED_S;
 	return s->sockets != NULL &&
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, s->ended) == 0 &&
 		shutdown(s->ended[1], SHUT_WR) == 0 &&

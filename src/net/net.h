@@ -217,7 +217,6 @@ typedef struct http_socket
 	int			fd;
 	bool		idle;			/* curl does not wait for it */
 	bool		retired;		/* to be condemned when it is idle */
-	bool		condemned;		/* has ended, and curl is to see that */
 	int64_t		answered_at;	/* the last reply */
 } http_socket;
 
@@ -228,9 +227,7 @@ typedef struct http_sockets
 	http_socket *sockets;
 	int			count;
 	int			size;			/* allocated */
-	int			condemned;		/* of these */
-	bool		avoid_condemned;	/* curl does not check them at once */
-	time_t		condemned_at;	/* the last of them; seconds of curl's clock */
+	time_t		condemned_at;	/* the last one; seconds of curl's clock */
 	int			ended[2];		/* what takes a condemned connection's place, and its other end */
 	bool		gave_up;		/* curl has, a socket without a reply */
 } http_sockets;
