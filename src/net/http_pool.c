@@ -250,13 +250,12 @@ learn_name(http_pool *pool, const http_transfer *t, CURLcode code)
 		snprintf(text, sizeof(text), "%ld", port);
 		set_known(pool, address, text);
 	}
-	else if (http_transfer_unresolved(t, code))
-	{
-		pool->unresolved = true;
-		start_scout(pool);
-	}
 	else if (!t->started)
-		pool->unresolved = false;
+	{
+		pool->unresolved = !http_transfer_has_address(t);
+		if (pool->unresolved)
+			start_scout(pool);
+	}
 }
 
 /* ----------------------------------------------------------------
@@ -298,8 +297,6 @@ prepare(http_pool *pool, http_transfer *t, const http_request *request)
 		!http_transfer_configure(t, pool->ca_file))
 		return false;
 	t->settings = pool->settings;
-	t->connect_timeout_ms = pool->connect_timeout_ms;
-	t->reloaded_s = pool->reloaded_s;
 	if (request->url == NULL)
 		return http_transfer_route(t, &pool->proxy) && use_known(pool, t->easy);
 	http_proxy_find(&own, request->direct ? "none" : pool->proxy_setting, request->url);
@@ -316,7 +313,7 @@ start(http_pool *pool, http_request *request)
 
 	pool->idle = t->next;
 	if (!prepare(pool, t, request) ||
-		!http_transfer_load(t, request) ||
+		!http_transfer_load(t, request, pool->connect_timeout_ms, pool->reloaded_s) ||
 		!http_sockets_allow(&pool->sockets, t->easy) ||
 		curl_multi_add_handle(pool->multi, t->easy) != CURLM_OK)
 	{
@@ -554,19 +551,14 @@ on_timer(void *arg)
 static bool
 init_curl(char *error, size_t error_size)
 {
-	static bool initialized = false;
+	const char *wrong = NULL;
 
-	if (!initialized && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-	{
-		snprintf(error, error_size, "libcurl cannot be initialized");
-		return false;
-	}
-	initialized = true;
-	if (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_ASYNCHDNS)
-		return true;
-	snprintf(error, error_size,
-			 "libcurl is built without asynchronous name resolution");
-	return false;
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		wrong = "libcurl cannot be initialized";
+	else if (!(curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_ASYNCHDNS))
+		wrong = "libcurl is built without asynchronous name resolution";
+	snprintf(error, error_size, "%s", wrong != NULL ? wrong : "");
+	return wrong == NULL;
 }
 
 /* curl's handles.  On failure: false, and http_pool_free() frees what is there. */

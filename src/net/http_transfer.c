@@ -377,16 +377,17 @@ http_transfer_destroy(http_transfer *t)
 }
 
 bool
-http_transfer_load(http_transfer *t, http_request *request)
+http_transfer_load(http_transfer *t, http_request *request, int connect_timeout_ms,
+				   time_t reloaded_s)
 {
 	CURL	   *easy = t->easy;
 	bool		get = request->method != NULL && strcmp(request->method, "GET") == 0;
 	long		connect_ms = (long) ((request->deadline - reactor_now_us()) / 1000);
-	long		reloaded_for_s = (long) (http_curl_seconds() - t->reloaded_s);
+	long		reloaded_for_s = (long) (http_curl_seconds() - reloaded_s);
 
 	/* Each request to a URL of its own may be the first to that name. */
-	if (request->url == NULL && t->connect_timeout_ms < connect_ms)
-		connect_ms = t->connect_timeout_ms;
+	if (request->url == NULL && connect_timeout_ms < connect_ms)
+		connect_ms = connect_timeout_ms;
 	t->request = request;
 	t->tls_begun = false;
 	t->started = false;
@@ -459,20 +460,13 @@ foreign_proof(const http_transfer *t)
 		proofs & CURLAUTH_DIGEST ? "Digest" : NULL;
 }
 
-static bool
-has_address(const http_transfer *t)
+bool
+http_transfer_has_address(const http_transfer *t)
 {
 	curl_off_t	name_found_us = 0;
 
 	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &name_found_us);
 	return name_found_us > 0;
-}
-
-bool
-http_transfer_unresolved(const http_transfer *t, CURLcode code)
-{
-	return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY ||
-		(code == CURLE_OPERATION_TIMEDOUT && !t->started && !has_address(t));
 }
 
 static const char *
@@ -497,7 +491,7 @@ phase_of_failure(const http_transfer *t, CURLcode code)
 	/* Newer versions of curl read the file before they have a context. */
 	if (t->tls_begun || code == CURLE_SSL_CACERT_BADFILE)
 		return phase_tls;
-	return has_address(t) ? phase_connect : phase_name_resolution;
+	return http_transfer_has_address(t) ? phase_connect : phase_name_resolution;
 }
 
 /* In one line; curl's own message where it helps. */

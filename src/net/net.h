@@ -312,8 +312,6 @@ typedef struct http_transfer
 	CURL	   *easy;
 	http_request *request;		/* NULL: idle */
 	unsigned	settings;		/* version of http_pool's settings; 0: none yet */
-	int			connect_timeout_ms;
-	time_t		reloaded_s;		/* when authorities are to be read anew; curl's clock */
 	bool		proxied;
 	const char *proxy_unusable; /* see http_proxy */
 	const char *refusal;		/* of the proxy, which is not to be asked now; or NULL */
@@ -343,8 +341,12 @@ extern bool http_transfer_configure(http_transfer *t, const char *ca_file);
 extern bool http_transfer_route(http_transfer *t, const http_proxy *proxy);
 extern void http_transfer_destroy(http_transfer *t);
 
-/* Loads a request; the pool then gives t->easy to curl. */
-extern bool http_transfer_load(http_transfer *t, http_request *request);
+/*
+ * Loads a request; the pool then gives t->easy to curl.  reloaded_s: when authorities are to
+ * be read anew, by curl's clock.
+ */
+extern bool http_transfer_load(http_transfer *t, http_request *request, int connect_timeout_ms,
+							   time_t reloaded_s);
 
 /*
  * Fills in how it ended; the reply must be zeroed.  Our own time-out is
@@ -353,8 +355,8 @@ extern bool http_transfer_load(http_transfer *t, http_request *request);
 extern void http_transfer_ended(const http_transfer *t, CURLcode code,
 								int64_t elapsed_us, http_reply *reply);
 
-/* Did it fail because its name, or its proxy's, has no address, or none in time? */
-extern bool http_transfer_unresolved(const http_transfer *t, CURLcode code);
+/* Had its name, or its proxy's, an address in time? */
+extern bool http_transfer_has_address(const http_transfer *t);
 
 /* Makes it ready for the next request; wipes the reply. */
 extern void http_transfer_unload(http_transfer *t);
