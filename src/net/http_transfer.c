@@ -59,76 +59,55 @@ static const char phase_request[] = "request";
 static const char phase_reply[] = "reply";
 
 /* ----------------------------------------------------------------
- * A request, copied into one block of memory
- *
- * curl's header list is a public structure that curl only reads, so we build it
- * in that block, instead of two allocations for each header.
+ * A request
  * ----------------------------------------------------------------
  */
-
-/* Without it, curl asks before it sends a large body, and waits. */
-static const char no_expect[] = "Expect:";
-
-/* The text behind the one before; NULL stays NULL. */
-static char *
-add_text(char **text, const char *added)
-{
-	char	   *start = *text;
-
-	if (added == NULL)
-		return NULL;
-	strcpy(*text, added);
-	*text += strlen(added) + 1;
-	return start;
-}
 
 http_request *
 http_request_new(const char *method, const char *url,
 				 const char *const *headers, int header_count,
 				 const char *body, size_t len)
 {
-	size_t		size;
-	size_t		nodes_size = (header_count + 1) * sizeof(struct curl_slist);
-	size_t		text_size = sizeof(no_expect);
-	http_request *request;
-	struct curl_slist *node;
-	char	   *text;
+	size_t		url_size = url != NULL ? strlen(url) + 1 : 0;
+	size_t		size = sizeof(http_request) + url_size + len;
+	http_request *request = calloc(1, size);
 
-	for (int i = 0; i < header_count; i++)
-		text_size += strlen(headers[i]) + 1;
-	if (method != NULL)
-		text_size += strlen(method) + strlen(url) + 2;
-	size = sizeof(*request) + nodes_size + text_size + len;
-	request = malloc(size);
 	if (request == NULL)
 		return NULL;
-	memset(request, 0, sizeof(*request));
 	request->size = size;
-	node = (struct curl_slist *) (request + 1);
-	text = (char *) node + nodes_size;
-	request->headers = node;
+	request->method = method;
+	if (url != NULL)
+		request->url = strcpy((char *) (request + 1), url);
+	request->len = len;
+	request->body = (char *) (request + 1) + url_size;
+	if (len > 0)
+		memcpy((char *) request->body, body, len);
 	for (int i = 0; i <= header_count; i++)
 	{
-		bool		last = i == header_count;
+		/* Without the last one, curl asks before it sends a large body, and waits. */
+		struct curl_slist *longer = curl_slist_append(request->headers,
+													  i < header_count ? headers[i] : "Expect:");
 
-		node[i].data = add_text(&text, last ? no_expect : headers[i]);
-		node[i].next = last ? NULL : &node[i + 1];
+		if (longer == NULL)
+		{
+			http_request_free(request);
+			return NULL;
+		}
+		request->headers = longer;
 	}
-	request->method = add_text(&text, method);
-	request->url = add_text(&text, url);
-	if (len > 0)
-		memcpy(text, body, len);
-	request->body = text;
-	request->len = len;
 	return request;
 }
 
+/* All of it may have secrets. */
 void
 http_request_free(http_request *request)
 {
-	/* Headers and body may have secrets. */
-	if (request != NULL)
-		explicit_bzero(request, request->size);
+	if (request == NULL)
+		return;
+	for (struct curl_slist *node = request->headers; node != NULL; node = node->next)
+		explicit_bzero(node->data, strlen(node->data));
+	curl_slist_free_all(request->headers);
+	explicit_bzero(request, request->size);
 	free(request);
 }
 
@@ -205,11 +184,26 @@ on_progress(void *arg, curl_off_t reply_len, curl_off_t replied,
 	return t->too_large;
 }
 
+/* Wipes it at least. */
+static void
+free_reply(http_transfer *t, bool all)
+{
+	if (t->reply_len > 0)
+		explicit_bzero(t->reply, t->reply_len);
+	t->reply_len = 0;
+	if (!all)
+		return;
+	free(t->reply);
+	t->reply = NULL;
+	t->reply_size = 0;
+}
+
 /* Makes room for len more bytes and a NUL.  Leaves no copy: it may have secrets. */
 static bool
 have_space(http_transfer *t, size_t len)
 {
 	size_t		size = t->reply_size > 0 ? t->reply_size : 4096;
+	size_t		kept = t->reply_len;
 	char	   *grown;
 
 	while (size < t->reply_len + len + 1)
@@ -219,12 +213,10 @@ have_space(http_transfer *t, size_t len)
 	grown = malloc(size);
 	if (grown == NULL)
 		return false;
-	if (t->reply != NULL)
-	{
-		memcpy(grown, t->reply, t->reply_len);
-		explicit_bzero(t->reply, t->reply_len);
-		free(t->reply);
-	}
+	if (kept > 0)
+		memcpy(grown, t->reply, kept);
+	free_reply(t, true);
+	t->reply_len = kept;
 	t->reply = grown;
 	t->reply_size = size;
 	return true;
@@ -327,7 +319,6 @@ http_transfer_init(http_transfer *t, const http_pool_config *config)
 	t->easy = easy;
 	return easy != NULL &&
 		curl_easy_header(easy, "Date", 0, CURLH_HEADER, -1, &none) != CURLHE_NOT_BUILT_IN &&
-		have_space(t, 0) &&
 		(config->url == NULL || set_option(easy, CURLOPT_URL, config->url)) &&
 		set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1) &&
 		set_option(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
@@ -371,9 +362,7 @@ void
 http_transfer_destroy(http_transfer *t)
 {
 	curl_easy_cleanup(t->easy);
-	if (t->reply != NULL)
-		explicit_bzero(t->reply, t->reply_size);
-	free(t->reply);
+	free_reply(t, true);
 }
 
 bool
@@ -399,7 +388,8 @@ http_transfer_load(http_transfer *t, http_request *request, int connect_timeout_
 	 * of this attempt.  Of authorities, it keeps what it has read since the last reload, by
 	 * whole seconds.
 	 */
-	if (!set_option(easy, CURLOPT_HTTPHEADER, request->headers) ||
+	if (!have_space(t, 0) ||
+		!set_option(easy, CURLOPT_HTTPHEADER, request->headers) ||
 		!set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms > 0 ? connect_ms : 1) ||
 		!set_long(easy, CURLOPT_CA_CACHE_TIMEOUT, reloaded_for_s > 0 ? reloaded_for_s - 1 : 0))
 		return false;
@@ -419,17 +409,7 @@ void
 http_transfer_unload(http_transfer *t)
 {
 	t->request = NULL;
-	explicit_bzero(t->reply, t->reply_len);
-	if (t->reply_size > REPLY_KEEP)
-	{
-		char	   *shrunk = realloc(t->reply, REPLY_KEEP);
-
-		if (shrunk != NULL)
-		{
-			t->reply = shrunk;
-			t->reply_size = REPLY_KEEP;
-		}
-	}
+	free_reply(t, t->reply_size > REPLY_KEEP);
 }
 
 /* ----------------------------------------------------------------

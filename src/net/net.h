@@ -186,7 +186,7 @@ extern bool http_pool_post(http_pool *pool, const char *const *headers,
 						   int timeout_ms, http_done_fn done, void *arg);
 
 /*
- * The same with another method, "GET", "PUT" or "POST", and a URL of its own.  A GET
+ * The same with another method, a literal "GET", "PUT" or "POST", and a URL of its own.  A GET
  * has no body.  direct: through no proxy.  All requests of a pool are sent in the same way.
  */
 extern bool http_pool_send(http_pool *pool, const char *method, const char *url, bool direct,
@@ -288,7 +288,7 @@ extern void http_proxy_find(http_proxy *proxy, const char *setting, const char *
  * ----------------------------------------------------------------
  */
 
-/* A request, in one block of memory. */
+/* A request.  The URL and the body are behind it in its block of memory. */
 typedef struct http_request
 {
 	struct http_request *next;
@@ -297,7 +297,7 @@ typedef struct http_request
 	void	   *arg;
 	int64_t		posted_at;		/* microseconds, CLOCK_BOOTTIME */
 	int64_t		deadline;
-	const char *method;			/* NULL: a POST to the pool's URL */
+	const char *method;			/* the caller's; NULL: a POST to the pool's URL */
 	const char *url;
 	bool		direct;			/* through no proxy */
 	const char *body;
