@@ -53,6 +53,11 @@ typedef struct error_kind
 #define REPLACE_KEYS \
 	"Put valid credentials into the source that the detail names. Then reload the configuration; " \
 	"restart the server if they are in its environment."
+#define UNKNOWN_KEY { \
+	NO_AUTHORIZATION, "DynamoDB does not know the access key or session token", \
+	"The key may be mistyped, deleted, inactive, or for another part of AWS (such as " \
+	"China) than the Region. " REPLACE_KEYS \
+}
 #define BAD_SIGNATURE "DynamoDB does not accept the signature of a request"
 
 static const error_kind kinds[] = {
@@ -173,16 +178,8 @@ static const error_kind kinds[] = {
 			"ddblock renews a role's credentials by itself: if the detail says why that fails, "
 			"mend that. " REPLACE_KEYS
 	}},
-	{"UnrecognizedClient", NULL, DYNAMO_CREDENTIALS, {
-			NO_AUTHORIZATION, "DynamoDB does not know the access key or session token",
-			"The key may be mistyped, deleted, inactive, or for another part of AWS (such as "
-			"China) than the Region. " REPLACE_KEYS
-	}},
-	{"InvalidClientTokenId", NULL, DYNAMO_CREDENTIALS, {
-			NO_AUTHORIZATION, "DynamoDB does not know the access key or session token",
-			"The key may be mistyped, deleted, inactive, or for another part of AWS (such as "
-			"China) than the Region. " REPLACE_KEYS
-	}},
+	{"UnrecognizedClient", NULL, DYNAMO_CREDENTIALS, UNKNOWN_KEY},
+	{"InvalidClientTokenId", NULL, DYNAMO_CREDENTIALS, UNKNOWN_KEY},
 	{"InvalidSignature", NULL, DYNAMO_CREDENTIALS, {
 			NO_AUTHORIZATION, BAD_SIGNATURE,
 			"The secret access key is probably not that of the access key. " REPLACE_KEYS

@@ -35,6 +35,7 @@ dynamo_table_read(dynamo_table_info *info, const cJSON *table)
 {
 	const cJSON *key;
 	const cJSON *replica;
+	bool		sort;
 
 	dynamo_json_copy(info->status, sizeof(info->status), dynamo_json_text(table, "TableStatus"));
 	cJSON_ArrayForEach(key, dynamo_json_member(table, "KeySchema"))
@@ -44,18 +45,12 @@ dynamo_table_read(dynamo_table_info *info, const cJSON *table)
 
 		if (name == NULL || kind == NULL)
 			return false;
-		if (strcmp(kind, "HASH") == 0)
-		{
-			dynamo_json_copy(info->partition_key, sizeof(info->partition_key), name);
-			dynamo_json_copy(info->partition_type, sizeof(info->partition_type),
-							 dynamo_key_type(table, name));
-		}
-		else if (strcmp(kind, "RANGE") == 0)
-		{
-			dynamo_json_copy(info->sort_key, sizeof(info->sort_key), name);
-			dynamo_json_copy(info->sort_type, sizeof(info->sort_type),
-							 dynamo_key_type(table, name));
-		}
+		sort = strcmp(kind, "RANGE") == 0;
+		if (!sort && strcmp(kind, "HASH") != 0)
+			continue;
+		dynamo_json_copy(sort ? info->sort_key : info->partition_key, sizeof(info->sort_key), name);
+		dynamo_json_copy(sort ? info->sort_type : info->partition_type, sizeof(info->sort_type),
+						 dynamo_key_type(table, name));
 	}
 	info->is_protected = dynamo_is_protected(table);
 	info->strong = dynamo_json_same(dynamo_json_text(table, "MultiRegionConsistency"), "STRONG");

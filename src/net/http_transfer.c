@@ -51,13 +51,6 @@
 /* Limit for headers, trailers, interim replies and the framing of chunks. */
 #define OVERHEAD_MAX 65536
 
-static const char phase_name_resolution[] = "name resolution";
-static const char phase_connect[] = "connect";
-static const char phase_proxy[] = "proxy";
-static const char phase_tls[] = "TLS";
-static const char phase_request[] = "request";
-static const char phase_reply[] = "reply";
-
 /* ----------------------------------------------------------------
  * A request
  * ----------------------------------------------------------------
@@ -455,23 +448,23 @@ phase_of_failure(const http_transfer *t, CURLcode code)
 	curl_off_t	uploaded = 0;
 
 	if (t->proxied && (t->started ? proxy_status(t) == PROXY_REFUSES : proxy_status(t) / 100 != 2))
-		return phase_proxy;
+		return "proxy";
 	if (code == CURLE_COULDNT_RESOLVE_HOST)
-		return phase_name_resolution;
+		return "name resolution";
 	if (code == CURLE_COULDNT_CONNECT)
-		return phase_connect;
+		return "connect";
 	if (t->started)
 	{
 		/* A refused second start has reset the count. */
 		if (code == CURLE_ABORTED_BY_CALLBACK)
-			return phase_reply;
+			return "reply";
 		curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-		return (size_t) uploaded < t->request->len ? phase_request : phase_reply;
+		return (size_t) uploaded < t->request->len ? "request" : "reply";
 	}
 	/* Newer versions of curl read the file before they have a context. */
 	if (t->tls_begun || code == CURLE_SSL_CACERT_BADFILE)
-		return phase_tls;
-	return http_transfer_has_address(t) ? phase_connect : phase_name_resolution;
+		return "TLS";
+	return http_transfer_has_address(t) ? "connect" : "name resolution";
 }
 
 /* In one line; curl's own message where it helps. */
@@ -482,7 +475,7 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 	/* curl quotes a proxy that it cannot use, with its password. */
 	bool		usable = t->error[0] != '\0' && !(t->proxied && strstr(t->error, "://") != NULL);
 	const char *words = usable ? t->error : curl_easy_strerror(code);
-	long		refusal = reply->phase == phase_proxy ? proxy_status(t) : 0;
+	long		refusal = strcmp(reply->phase, "proxy") == 0 ? proxy_status(t) : 0;
 	const char *proof = NULL;
 	long		os_errno = 0;
 

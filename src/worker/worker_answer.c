@@ -111,13 +111,7 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 		case LOCKMGR_FAILED:
 			WorkerFillFailure(out, out->result, answer->op, answer->status, answer->message);
 			break;
-		case LOCKMGR_BUSY:
-		case LOCKMGR_RELEASED:
-		case LOCKMGR_NOT_HELD:
-		case LOCKMGR_NO_ROOM:
-		case LOCKMGR_ROLE_FULL:
-		case LOCKMGR_NO_MEMORY:
-		case LOCKMGR_MISSING:
+		default:				/* the result says it all */
 			break;
 	}
 	mailbox_end_answer(&segment_mailbox, answer->session, answer->seq);

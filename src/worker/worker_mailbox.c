@@ -208,28 +208,18 @@ WorkerSettleParked(int64 now)
 static dynamo_op
 op_of(const MailboxRequest *request)
 {
-	switch (request->kind)
-	{
-		case MAILBOX_TABLE:
-		case MAILBOX_QUEUE:
-		case MAILBOX_QUEUE_MORE:
-			return request->op;
-		case MAILBOX_LOOK_UP:
-			return DYNAMO_READ;
-		case MAILBOX_RELEASE:
-		case MAILBOX_END_DETACHED:
-		case MAILBOX_RESIGN:
-			return DYNAMO_RELEASE;
-		case MAILBOX_RENEW:
-			return DYNAMO_RENEW;
-		case MAILBOX_ACQUIRE:
-		case MAILBOX_TRY:
-		case MAILBOX_JOIN:
-		case MAILBOX_DETACH:
-		case MAILBOX_ANNOUNCE:
-			break;
-	}
-	return DYNAMO_ACQUIRE;
+	/* The others acquire. */
+	static const dynamo_op ops[MAILBOX_QUEUE_MORE + 1] = {
+		[MAILBOX_LOOK_UP] = DYNAMO_READ,
+		[MAILBOX_RELEASE] = DYNAMO_RELEASE,
+		[MAILBOX_END_DETACHED] = DYNAMO_RELEASE,
+		[MAILBOX_RESIGN] = DYNAMO_RELEASE,
+		[MAILBOX_RENEW] = DYNAMO_RENEW,
+	};
+	MailboxKind kind = request->kind;
+
+	return kind == MAILBOX_TABLE || kind == MAILBOX_QUEUE || kind == MAILBOX_QUEUE_MORE ?
+		request->op : ops[kind];
 }
 
 /*
