@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ----------------------------------------------------------------
  * credential_chain.c: Finds out where the AWS credentials come from: settings, environment, web
@@ -144,9 +145,8 @@ extern void aws_plan_error(char *to, size_t size, const char *last, const char *
 extern aws_found aws_make_region_plan(const aws_profile *profile, aws_plan *plan,
 									  char *error, size_t error_size);
 
-/* Overwrites the secrets. */
-extern void aws_credentials_wipe(aws_credentials *credentials);
-extern void aws_plan_wipe(aws_plan *plan);
+/* Overwrites what may have secrets. */
+#define aws_wipe(thing) explicit_bzero(thing, sizeof(*(thing)))
 
 /* ----------------------------------------------------------------
  * endpoint.c: Finds the AWS region and the endpoints of DynamoDB and of the services that
@@ -384,9 +384,6 @@ extern void aws_fetch_begin(aws_fetch *fetch);
 extern aws_step aws_fetch_next(aws_fetch *fetch, const aws_environment *env,
 							   int64_t now_s);
 extern void aws_fetch_result(aws_fetch *fetch, const aws_result *result, int64_t now_s);
-
-/* Overwrites the secrets. */
-extern void aws_fetch_wipe(aws_fetch *fetch);
 
 /* ----------------------------------------------------------------
  * fetcher.c: For the ways to fetch credentials: what they share, and their names.

@@ -10,7 +10,6 @@
  */
 #include "aws/aws.h"
 
-#include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,12 +88,6 @@ aws_plan_error(char *to, size_t size, const char *last, const char *tried)
 	snprintf(to, size, "%.760s%s%s", last, tried[0] != '\0' ? "; before it: " : "", tried);
 }
 
-void
-aws_plan_wipe(aws_plan *plan)
-{
-	OPENSSL_cleanse(plan, sizeof(*plan));
-}
-
 aws_found
 aws_make_plan(const aws_profile *profile, aws_plan *plan, char *error, size_t error_size)
 {
@@ -129,12 +122,6 @@ aws_make_plan(const aws_profile *profile, aws_plan *plan, char *error, size_t er
 		return AWS_FOUND;
 	aws_make_printable(words);
 	aws_plan_error(error, error_size, words, plan->tried);
-	aws_plan_wipe(plan);
+	aws_wipe(plan);
 	return result;
-}
-
-void
-aws_credentials_wipe(aws_credentials *credentials)
-{
-	OPENSSL_cleanse(credentials, sizeof(*credentials));
 }

@@ -11,7 +11,6 @@
  */
 #include "aws/aws.h"
 
-#include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -121,11 +120,5 @@ aws_fetch_result(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 		aws_json_free(fetch->json);
 		fetch->json = NULL;
 	}
-	OPENSSL_cleanse(&fetch->errand, sizeof(fetch->errand));
-}
-
-void
-aws_fetch_wipe(aws_fetch *fetch)
-{
-	OPENSSL_cleanse(fetch, sizeof(*fetch));
+	aws_wipe(&fetch->errand);
 }

@@ -91,6 +91,7 @@ read_lease(const cJSON *attributes, dynamo_item *item)
 	const char *version = dynamo_json_attribute(attributes, "recordVersionNumber");
 	const char *lease = dynamo_json_attribute(attributes, "leaseDuration");
 	const char *wrong = NULL;
+	const char *wrong_lease = NULL;
 
 	if (version == NULL || version[0] == '\0')
 		wrong = dynamo_json_member(attributes, "recordVersionNumber") == NULL ?
@@ -102,16 +103,12 @@ read_lease(const cJSON *attributes, dynamo_item *item)
 		memcpy(item->version, version, strlen(version) + 1);
 
 	if (lease == NULL)
-	{
-		if (wrong == NULL)
-			wrong = dynamo_json_member(attributes, "leaseDuration") == NULL ?
-				"the lock item has no leaseDuration" :
-				"the lock item's leaseDuration is not of type S";
-		return wrong;
-	}
-	if (!duration_parse(lease, strlen(lease), &item->lease_ms))
-		return wrong != NULL ? wrong : "the lock item's leaseDuration is unreadable";
-	return wrong;
+		wrong_lease = dynamo_json_member(attributes, "leaseDuration") == NULL ?
+			"the lock item has no leaseDuration" :
+			"the lock item's leaseDuration is not of type S";
+	else if (!duration_parse(lease, strlen(lease), &item->lease_ms))
+		wrong_lease = "the lock item's leaseDuration is unreadable";
+	return wrong != NULL ? wrong : wrong_lease;
 }
 
 bool

@@ -414,19 +414,14 @@ dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op, int co
 			int http_status, const char *crc, const char *body, size_t len)
 {
 	const incoming in = {op, table, http_status, crc != NULL, body, len};
+	bool		too_long = len > DYNAMO_REPLY_MAX;
 	char		checksum[16];
 	cJSON	   *json;
 
 	if (!start_reply(reply, count))
 		return;
-	if (len > DYNAMO_REPLY_MAX)
-	{
-		set_malformed(reply, &in, NULL);
-		spread_failure(reply);
-		return;
-	}
 	snprintf(checksum, sizeof(checksum), "%lu", (unsigned long) crc32_of(body, len));
-	if (crc != NULL && strcmp(crc, checksum) != 0)
+	if (!too_long && crc != NULL && strcmp(crc, checksum) != 0)
 	{
 		reply->status = DYNAMO_UNKNOWN;
 		snprintf(reply->message, sizeof(reply->message),
@@ -434,8 +429,8 @@ dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op, int co
 		spread_failure(reply);
 		return;
 	}
-	json = dynamo_json_parse(body, len);
-	if (http_status != 200)
+	json = too_long ? NULL : dynamo_json_parse(body, len);
+	if (http_status != 200 && !too_long)
 		read_error(reply, &in, json);
 	else if (json != NULL && read_success(reply, &in, json))
 		reply->consumed = total_capacity(dynamo_json_member(json, "ConsumedCapacity"));

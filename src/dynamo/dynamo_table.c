@@ -73,26 +73,28 @@ dynamo_table_read(dynamo_table_info *info, const cJSON *table)
 	return info->status[0] != '\0' && info->partition_key[0] != '\0';
 }
 
-char *
-dynamo_build_describe_table(const dynamo_table *table)
+static char *
+about_table(const dynamo_table *table, const char *more)
 {
 	dynamo_text text;
 
 	dynamo_text_start(&text, '{', BODY_ROOM);
 	dynamo_put_table(&text, table->name);
+	dynamo_text_raw(&text, "%s", more);
 	return dynamo_text_finish(&text);
+}
+
+char *
+dynamo_build_describe_table(const dynamo_table *table)
+{
+	return about_table(table, "");
 }
 
 char *
 dynamo_build_update_ttl(const dynamo_table *table)
 {
-	dynamo_text text;
-
-	dynamo_text_start(&text, '{', BODY_ROOM);
-	dynamo_put_table(&text, table->name);
-	dynamo_text_raw(&text, ",\"TimeToLiveSpecification\":"
-					"{\"AttributeName\":\"ttl\",\"Enabled\":true}");
-	return dynamo_text_finish(&text);
+	return about_table(table, ",\"TimeToLiveSpecification\":"
+					   "{\"AttributeName\":\"ttl\",\"Enabled\":true}");
 }
 
 /* One of the one or two keys. */

@@ -179,6 +179,11 @@ extern void WorkerAnswerResult(lockmgr_session session, uint64 seq, MailboxResul
 extern void WorkerFillFailure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
 							  dynamo_status status, const char *message);
 
+/* The same as a whole answer.  hint: NULL: that of the failure. */
+extern void WorkerAnswerFailure(lockmgr_session session, uint64 seq, MailboxResult result,
+								dynamo_op op, dynamo_status status, const char *message,
+								const char *hint);
+
 /* An item for shared memory: without what its pointers point to. */
 extern dynamo_item WorkerItem(const dynamo_item *item);
 

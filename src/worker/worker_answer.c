@@ -43,6 +43,20 @@ WorkerFillFailure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
 			sizeof(failure->hint));
 }
 
+void
+WorkerAnswerFailure(lockmgr_session session, uint64 seq, MailboxResult result, dynamo_op op,
+					dynamo_status status, const char *message, const char *hint)
+{
+	MailboxAnswer *out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
+
+	if (out == NULL)
+		return;
+	WorkerFillFailure(out, result, op, status, message);
+	if (hint != NULL)
+		strlcpy(out->failure.hint, hint, sizeof(out->failure.hint));
+	mailbox_end_answer(&segment_mailbox, session, seq);
+}
+
 dynamo_item
 WorkerItem(const dynamo_item *item)
 {

@@ -133,7 +133,7 @@ fetched(aws_fetch *done, bool found)
 	if (!outdated)
 		take(done, found);
 	fetching = reloaded = outdated = false;
-	aws_fetch_wipe(done);
+	aws_wipe(done);
 	if (again)
 		look_up(false);
 }
@@ -168,7 +168,7 @@ look_up(bool keep)
 	}
 	if (result == AWS_NOT_HERE && !keep)
 	{
-		aws_credentials_wipe(&credentials);
+		aws_wipe(&credentials);
 		have_credentials = false;
 	}
 	fetched(&fetch, false);
@@ -193,7 +193,7 @@ WorkerFindCredentials(void)
 	reloaded = true;
 	outdated = outdated || make_plan(&plan, ignored, sizeof(ignored)) != AWS_FOUND ||
 		memcmp(&plan, &fetch.plan, sizeof(plan)) != 0;
-	aws_plan_wipe(&plan);
+	aws_wipe(&plan);
 	if (outdated)
 		WorkerFetchGiveUp();
 }

@@ -152,27 +152,19 @@ WorkerReadMailbox(int64 now)
 static void
 fail_parked(int64 until, table_check_verdict verdict, const table_check_words *words)
 {
-	for (uint32 i = 0; i < segment->slots; i++)
-	{
-		lockmgr_session session;
-		uint64		seq;
-		MailboxAnswer *out;
+	MailboxResult result = verdict == TABLE_CHECK_OTHER_REGION ? MAILBOX_OTHER_REGION :
+		verdict == TABLE_CHECK_GLOBAL_TABLE ? MAILBOX_GLOBAL_TABLE : MAILBOX_FAILED;
+	const char *hint = words->status != DYNAMO_ACCESS_DENIED ? NULL :
+		psprintf("%s Or set \"ddblock.global_table_region\" to this server's Region: then "
+				 "DescribeTable is not called.",
+				 dynamo_error_words(words->status, words->message)->hint);
+	lockmgr_session session;
+	uint64		seq;
 
-		if (!mailbox_unpark(&reader, i, until, &session, &seq))
-			continue;
-		out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
-		if (out == NULL)
-			continue;
-		WorkerFillFailure(out, verdict == TABLE_CHECK_OTHER_REGION ? MAILBOX_OTHER_REGION :
-					 verdict == TABLE_CHECK_GLOBAL_TABLE ? MAILBOX_GLOBAL_TABLE : MAILBOX_FAILED,
-					 DYNAMO_DESCRIBE_TABLE, words->status, words->message);
-		if (words->status == DYNAMO_ACCESS_DENIED)
-			snprintf(out->failure.hint, sizeof(out->failure.hint),
-					 "%s Or set \"ddblock.global_table_region\" to this server's Region: then "
-					 "DescribeTable is not called.",
-					 dynamo_error_words(words->status, words->message)->hint);
-		mailbox_end_answer(&segment_mailbox, session, seq);
-	}
+	for (uint32 i = 0; i < segment->slots; i++)
+		if (mailbox_unpark(&reader, i, until, &session, &seq))
+			WorkerAnswerFailure(session, seq, result, DYNAMO_DESCRIBE_TABLE, words->status,
+								words->message, hint);
 }
 
 int64

@@ -59,7 +59,7 @@ take_region(aws_fetch *done, bool found)
 		look_at = renewal.next;
 		set_problem(NO_REGION, tried, done->error);
 	}
-	aws_fetch_wipe(done);
+	aws_wipe(done);
 }
 
 /* The Region is needed even if the endpoint is set: signatures contain it. */

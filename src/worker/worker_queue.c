@@ -104,18 +104,6 @@ answer_piece(lockmgr_session session, uint64 seq, queue_pieces *pieces, uint32 o
 	return bytes != NULL;
 }
 
-static void
-answer_failure(lockmgr_session session, uint64 seq, dynamo_op op, dynamo_status status,
-			   const char *message)
-{
-	MailboxAnswer *out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
-
-	if (out == NULL)
-		return;
-	WorkerFillFailure(out, MAILBOX_FAILED, op, status, message);
-	mailbox_end_answer(&segment_mailbox, session, seq);
-}
-
 void
 WorkerExpectPieces(lockmgr_session session, uint64 seq)
 {
@@ -128,8 +116,8 @@ WorkerAnswerPieces(const WorkerCall *call, char *bytes, Size len)
 	queue_pieces *pieces = &buffers[call->session.slot];
 
 	if (bytes == NULL)
-		answer_failure(call->session, call->id, call->op, DYNAMO_UNKNOWN,
-					   "the ddblock worker had no memory for the reply");
+		WorkerAnswerFailure(call->session, call->id, MAILBOX_FAILED, call->op, DYNAMO_UNKNOWN,
+							"the ddblock worker had no memory for the reply", NULL);
 	else if (!queue_pieces_reply(pieces, call->session.generation, call->id, bytes, len))
 		free(bytes);
 	else if (!is_wanted(call))
@@ -145,7 +133,8 @@ replied(const WorkerCall *call, const dynamo_reply *reply)
 
 	WorkerQueueEnded();
 	if (dynamo_is_failure(reply->status))
-		answer_failure(call->session, call->id, call->op, reply->status, reply->message);
+		WorkerAnswerFailure(call->session, call->id, MAILBOX_FAILED, call->op, reply->status,
+							reply->message, NULL);
 	else
 	{
 		char	   *bytes = queue_pack(reply, WorkerEpochLow(SegmentNow()) / 1000, &len);
@@ -169,8 +158,8 @@ WorkerQueueAsk(lockmgr_session session, const MailboxRequest *request, const cha
 	switch (taken)
 	{
 		case QUEUE_PIECES_LOST:
-			answer_failure(session, request->seq, request->op, DYNAMO_UNKNOWN,
-						   "the ddblock worker was started anew meanwhile");
+			WorkerAnswerFailure(session, request->seq, MAILBOX_FAILED, request->op, DYNAMO_UNKNOWN,
+								"the ddblock worker was started anew meanwhile", NULL);
 			break;
 		case QUEUE_PIECES_REFUSED:
 			WorkerAnswerResult(session, request->seq, MAILBOX_NO_MEMORY);

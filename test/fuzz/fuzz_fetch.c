@@ -88,6 +88,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		aws_fetch_result(&fetch, &result, 1640000000);
 		free(part);
 	}
-	aws_fetch_wipe(&fetch);
+	aws_wipe(&fetch);
 	return 0;
 }

@@ -844,9 +844,9 @@ TEST(wipes_credentials)
 	static const aws_plan zero;
 
 	assert_true(find(NULL, &everything));
-	aws_credentials_wipe(&found);
+	aws_wipe(&found);
 	assert_memory_equal(&found, &zero, sizeof(found));
-	aws_plan_wipe(&plan);
+	aws_wipe(&plan);
 	assert_memory_equal(&plan, &zero, sizeof(plan));
 }
 

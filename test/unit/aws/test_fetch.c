@@ -639,6 +639,6 @@ TEST(wipes_all)
 	static const aws_fetch nothing;
 
 	begin_role();
-	aws_fetch_wipe(&fetch);
+	aws_wipe(&fetch);
 	assert_memory_equal(&fetch, &nothing, sizeof(nothing));
 }
