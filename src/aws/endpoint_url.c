@@ -47,54 +47,39 @@ read_ipv6(const char *text)
 	return inet_pton(AF_INET6, address, &ignored) == 1 ? len + 2 : 0;
 }
 
-static bool
-refuse(char *error, size_t error_size, const char *why)
-{
-	snprintf(error, error_size, "%s", why);
-	return false;
-}
-
 bool
 aws_endpoint_host(const char *url, char *host, size_t size,
 				  char *error, size_t error_size)
 {
 	size_t		scheme_len = read_scheme(url);
 	int			default_port = scheme_len == strlen("https://") ? 443 : 80;
-	int			port = default_port;
-	size_t		host_len;
 	const char *name = url + scheme_len;
-	const char *rest;
+	size_t		host_len = name[0] == '[' ? read_ipv6(name) :
+		strspn(name, AWS_LETTERS_DIGITS "-._");
+	const char *rest = name + host_len;
+	size_t		digits = rest[0] == ':' ? strspn(rest + 1, "0123456789") : 0;
+	int			port = rest[0] != ':' ? default_port :
+		digits >= 1 && digits <= 5 ? atoi(rest + 1) : 0;
+	const char *wrong = NULL;
 	int			written;
 
-	if (scheme_len == 0)
-		return refuse(error, error_size,
-					  "URL does not begin with http:// or https://");
-	if (name[0] == '[')
-		host_len = read_ipv6(name);
-	else
-		host_len = strspn(name, AWS_LETTERS_DIGITS "-._");
-	if (host_len == 0 || host_len > HOST_MAX || name[0] == '.')
-		return refuse(error, error_size, "URL has no valid host");
-	rest = name + host_len;
 	if (rest[0] == ':')
-	{
-		size_t		digits = strspn(rest + 1, "0123456789");
-
-		port = digits >= 1 && digits <= 5 ? atoi(rest + 1) : 0;
-		if (port < 1 || port > 65535)
-			return refuse(error, error_size, "URL has no valid port");
 		rest += 1 + digits;
-	}
-	if (strcmp(rest, "") != 0 && strcmp(rest, "/") != 0)
-		return refuse(error, error_size,
-					  "URL must end after its host and port");
-	if (port == default_port)
-		written = snprintf(host, size, "%.*s", (int) host_len, name);
-	else
-		written = snprintf(host, size, "%.*s:%d", (int) host_len, name, port);
-	if (written < 0 || (size_t) written >= size)
-		return refuse(error, error_size, "URL's host is too long");
-	return true;
+	written = port == default_port ?
+		snprintf(host, size, "%.*s", (int) host_len, name) :
+		snprintf(host, size, "%.*s:%d", (int) host_len, name, port);
+	if (scheme_len == 0)
+		wrong = "URL does not begin with http:// or https://";
+	else if (host_len == 0 || host_len > HOST_MAX || name[0] == '.')
+		wrong = "URL has no valid host";
+	else if (port < 1 || port > 65535)
+		wrong = "URL has no valid port";
+	else if (strcmp(rest, "") != 0 && strcmp(rest, "/") != 0)
+		wrong = "URL must end after its host and port";
+	else if (written < 0 || (size_t) written >= size)
+		wrong = "URL's host is too long";
+	snprintf(error, error_size, "%s", wrong != NULL ? wrong : "");
+	return wrong == NULL;
 }
 
 bool

@@ -591,14 +591,6 @@ init_handles(http_pool *pool, const http_pool_config *config)
 	return config->url == NULL || init_scout(pool, config);
 }
 
-/* False when memory is short. */
-static bool
-copy_text(const char *text, char **copy)
-{
-	*copy = text != NULL ? strdup(text) : NULL;
-	return text == NULL || *copy != NULL;
-}
-
 /* User and password of a proxy. */
 static void
 free_secret(char *text)
@@ -611,13 +603,14 @@ free_secret(char *text)
 bool
 http_pool_reconfigure(http_pool *pool, const http_pool_config *config)
 {
-	char	   *ca_file = NULL;
-	char	   *proxy = NULL;
+	char	   *ca_file = strdup(config->ca_file != NULL ? config->ca_file : "");
+	char	   *proxy = strdup(config->proxy != NULL ? config->proxy : "");
 	char		before[sizeof(pool->proxy.shown)];
 
-	if (!copy_text(config->ca_file, &ca_file) || !copy_text(config->proxy, &proxy))
+	if (ca_file == NULL || proxy == NULL)
 	{
 		free(ca_file);
+		free_secret(proxy);
 		return false;
 	}
 	free(pool->ca_file);
@@ -665,7 +658,8 @@ http_pool_new(reactor *r, const http_pool_config *config,
 	pool->queue_end = &pool->queue;
 	pool->curl_due = pool->deadline = pool->timer_at = NEVER;
 	if (!init_handles(pool, config) ||
-		!copy_text(config->url, &pool->url) || !http_pool_reconfigure(pool, config))
+		(config->url != NULL && (pool->url = strdup(config->url)) == NULL) ||
+		!http_pool_reconfigure(pool, config))
 	{
 		http_pool_free(pool);
 		snprintf(error, error_size,

@@ -264,7 +264,7 @@ bool
 http_transfer_configure(http_transfer *t, const char *ca_file)
 {
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
-	const char *file = ca_file != NULL ? ca_file : curl->cainfo;
+	const char *file = ca_file[0] != '\0' ? ca_file : curl->cainfo;
 	char		no_file[PATH_MAX + 1];
 	const char *dir;
 	struct stat st;
