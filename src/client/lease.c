@@ -13,7 +13,6 @@
  */
 #include "client/client.h"
 
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,21 +70,15 @@ query(PGconn *c, int busy_status, const char *sql, int count, const char *const 
 	exit(sqlstate != NULL && strcmp(sqlstate, LOCK_NOT_AVAILABLE) == 0 ? busy_status : EXIT_OURS);
 }
 
-/* The longest time that TCP takes before it asks a silent client. */
-static int64_t
-idle_s(int64_t seconds)
-{
-	return between(1, seconds, 32767);
-}
-
 /*
  * The server gives up a session whose client is silent for so long, and up to 10 s more:
- * TCP_USER_TIMEOUT counts for what we have not acknowledged, and for keepalives, too.
+ * TCP_USER_TIMEOUT counts for what we have not acknowledged, and for keepalives, too.  TCP asks
+ * a silent client after 32767 s at most.
  */
 static void
 keep_session(PGconn *c, int64_t seconds)
 {
-	const char *values[] = {text("%" PRId64 "s", seconds), text("%" PRId64, idle_s(seconds))};
+	const char *values[] = {text("%" PRId64 "s", seconds), text("%" PRId64, between(1, seconds, 32767))};
 
 	PQclear(query(c, EXIT_OURS, "SELECT pg_catalog.set_config('tcp_user_timeout', $1, false),"
 				  " pg_catalog.set_config('tcp_keepalives_idle', $2, false),"
@@ -203,9 +196,11 @@ join_entry(void)
 static char *
 set_environment(void)
 {
-	char	   *keep = value_of(conn, text("SELECT max(date_part('epoch', lease) + %d)::bigint FROM %s.ddb_locks"
-										   " WHERE name = $1 AND pid = pg_backend_pid()", OUTLIVE_S, schema),
-								1, &lease.name);
+	char	   *keep = value_of(conn, text("SELECT format('-c tcp_user_timeout=%%ss -c tcp_keepalives_idle=%%s"
+										   " -c tcp_keepalives_interval=10', s, least(s, 32767)) FROM (SELECT"
+										   " max(date_part('epoch', lease) + %d)::bigint AS s FROM %s.ddb_locks"
+										   " WHERE name = $1 AND pid = pg_backend_pid()) AS keep",
+										   OUTLIVE_S, schema), 1, &lease.name);
 	char	   *list = value_of(conn, "SELECT current_setting('ddblock.join_locks')", 0, NULL);
 	const char *entry = join_entry();
 	const char *pgoptions = getenv("PGOPTIONS");
@@ -215,9 +210,7 @@ set_environment(void)
 	if (!lease.joined)
 		list = text("%s%s%s", list, list[0] != '\0' ? "," : "", entry);
 	if (setenv("DDBLOCK_TOKEN", token, 1) != 0 || setenv("DDBLOCK_JOIN", list, 1) != 0 ||
-		setenv("PGOPTIONS", text("-c tcp_user_timeout=%ss -c tcp_keepalives_idle=%" PRId64
-								 " -c tcp_keepalives_interval=10 %s -c ddblock.join_locks=%s",
-								 keep, idle_s(strtoll(keep, NULL, 10)),
+		setenv("PGOPTIONS", text("%s %s -c ddblock.join_locks=%s", keep,
 								 pgoptions ? pgoptions : "", list), 1) != 0)
 		die("out of memory");
 	free(keep);

@@ -42,7 +42,7 @@ ends_with_transaction(const LOCKTAG *tag, LOCKMODE mode)
 	return count > 1;
 }
 
-/* A palloc'd sentence, or NULL. */
+/* A sentence, or NULL. */
 static const char *
 why_keep_locks(void)
 {
@@ -55,24 +55,24 @@ why_keep_locks(void)
 
 		if (held->pid != MyProcPid || tag->locktag_type == LOCKTAG_VIRTUALTRANSACTION)
 			continue;
-		for (LOCKMODE mode = AccessShareLock; mode <= AccessExclusiveLock; mode++)
+		for (LOCKMODE mode = tag->locktag_type == LOCKTAG_RELATION ? RowShareLock : AccessShareLock;
+			 mode <= AccessExclusiveLock; mode++)
 		{
-			if (!(held->holdMask & LOCKBIT_ON(mode)) ||
-				(mode == AccessShareLock && tag->locktag_type == LOCKTAG_RELATION) ||
-				!ends_with_transaction(tag, mode))
+			if (!(held->holdMask & LOCKBIT_ON(mode)) || !ends_with_transaction(tag, mode))
 				continue;
 			if (tag->locktag_type == LOCKTAG_RELATION)
 				return psprintf("The transaction holds %s on relation \"%s\" until it ends.",
 								GetLockmodeName(tag->locktag_lockmethodid, mode),
 								get_rel_name(tag->locktag_field2));
-			return psprintf("The transaction holds %s lock until it ends.",
-							tag->locktag_type == LOCKTAG_ADVISORY ? "an advisory" : "another");
+			return tag->locktag_type == LOCKTAG_ADVISORY ?
+				"The transaction holds an advisory lock until it ends." :
+				"The transaction holds another lock until it ends.";
 		}
 	}
 	return NULL;
 }
 
-/* A palloc'd sentence, or NULL. */
+/* A sentence, or NULL. */
 static const char *
 why_not_commit(const CallContext *context)
 {

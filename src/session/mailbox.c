@@ -77,35 +77,25 @@ MailboxSession(void)
 
 static int64 stop_at = PG_INT64_MAX;
 
-/* How long a sleep may last. */
-static int64
-stop_in_time(void)
-{
-	int64		left = stop_at - SegmentNow();
-
-	if (left <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OPERATOR_INTERVENTION),
-				 errmsg("the time that statement_timeout leaves is nearly up")));
-	return left;
-}
-
 void
 MailboxStopAt(int64 moment)
 {
 	stop_at = moment;
-	(void) stop_in_time();
 }
 
 void
 MailboxSleep(MailboxPause what, int64 us)
 {
-	int64		most = stop_in_time();
+	int64		most = stop_at - SegmentNow();
 	static const char *const names[] = {
 		"DdblockLock", "DdblockCall", "DdblockTable", "DdblockQueue"
 	};
 	static uint32 events[lengthof(names)] = {0};
 
+	if (most <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OPERATOR_INTERVENTION),
+				 errmsg("the time that statement_timeout leaves is nearly up")));
 	if (events[what] == 0)
 		events[what] = CompatWaitEvent(names[what]);
 	InvalidateCatalogSnapshotConditionally();	/* see await.c */

@@ -199,7 +199,6 @@ acquire_anew(HeldLock *held, const LockName *name, const void *arg)
 		SegmentCountWait(own.started);
 	held->mode = options->ask.mode;
 	held->permits = options->ask.permits;
-	held->waited = answer->grant.waited;
 	SessionTakeGrant(name, held, answer, request.seq);
 	return true;
 }
@@ -216,8 +215,8 @@ SessionAcquire(const LockName *name, const AcquireOptions *options)
 	if (held == NULL)
 	{
 		held = HeldAdd(name, options->scope, acquire_anew, options);
-		if (held != NULL && held->waited && !options->alone && FirstSnapshotSet &&
-			IsolationUsesXactSnapshot())
+		if (held != NULL && MailboxMySlot()->answer.grant.waited && !options->alone &&
+			FirstSnapshotSet && IsolationUsesXactSnapshot())
 			ErrorsWarnOldSnapshot(name->text);
 		return held;
 	}

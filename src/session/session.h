@@ -120,7 +120,6 @@ typedef struct HeldLock
 	int64		must_end;		/* no belief from then on; 0: no limit */
 	lock_mode	mode;
 	int32		permits;		/* of a semaphore */
-	bool		waited;			/* for others, to get it */
 	bool		leader;			/* it is the cluster's: see leader.c */
 	bool		seen_lost;		/* interrupt.c has noticed the loss */
 	lease_loss	loss;			/* why; LOSS_NONE: not lost, or not known yet */
@@ -547,7 +546,7 @@ typedef enum MailboxPause
 extern void MailboxSleep(MailboxPause what, int64 us);
 
 /*
- * From that moment on (SegmentNow()), sleeps raise 57000, as does this call; PG_INT64_MAX: no longer.
+ * From that moment on (SegmentNow()), sleeps raise 57000; PG_INT64_MAX: no longer.
  * Who sets it unsets it, whatever happens.
  */
 extern void MailboxStopAt(int64 moment);

@@ -174,18 +174,14 @@ ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
 #define OTHERS "WHERE failing_since IS NULL AND " ALLOWED " AND (queue, resource) NOT IN " \
 	"(SELECT queue, resource FROM %s WHERE failing_since IS NOT NULL) ORDER BY position"
 
-/* Of statement_timeout's time, for what follows the last push. */
-#define RESERVE_PART 10
-#define RESERVE_MOST_US USECS_PER_SEC
-
 typedef struct Sender
 {
 	const char *table;
-	int			most;			/* rows to send */
+	int			most;			/* rows to send; no more than sent: the other rows would fail, too */
 	int			sent;
 	int			failures;
 	int64		stop_at;		/* before statement_timeout */
-	bool		stopped;		/* by what the other rows would meet, too */
+	bool		table_fits;		/* the queues' table: what is wrong with it is no row's fault */
 } Sender;
 
 /*
@@ -215,13 +211,12 @@ name_row(void *position)
  * in place of its own, and go on as the definer.
  */
 static ErrorData *
-push_or_fail(HeapTuple row, TupleDesc desc, int64 position, int64 stop_at, bool *of_row)
+push_or_fail(Sender *sender, HeapTuple row, TupleDesc desc, int64 position)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	ErrorContextCallback callback = {error_context_stack, name_row, &position};
 	ErrorData  *volatile error = NULL;
-	volatile bool table_fits = false;
 
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
@@ -232,9 +227,10 @@ push_or_fail(HeapTuple row, TupleDesc desc, int64 position, int64 stop_at, bool 
 		QueuePush	job = {0};
 
 		error_context_stack = &callback;
-		MailboxStopAt(stop_at);
+		MailboxStopAt(sender->sent > 0 ? sender->stop_at : PG_INT64_MAX);
+		sender->table_fits = false;
 		QueueTableRequire();
-		table_fits = true;
+		sender->table_fits = true;
 		name = QueueCheckName(SPI_getbinval(row, desc, 1, &is_null),
 							  SPI_getbinval(row, desc, 2, &is_null));
 		job.payload = QueueCheckPayload(SPI_getbinval(row, desc, 3, &is_null));
@@ -255,8 +251,6 @@ push_or_fail(HeapTuple row, TupleDesc desc, int64 position, int64 stop_at, bool 
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
-	/* What is wrong with the queues' table, or where it is, is no row's fault. */
-	*of_row = table_fits && error != NULL && is_fault_of_row(error->sqlerrcode);
 	return error;
 }
 
@@ -307,7 +301,7 @@ stop(Sender *sender, ErrorData *error)
 			 errmsg("ddb_outbox_send() stops early, after %d jobs", sender->sent),
 			 errdetail_internal("%s", reason_of(error)),
 			 errhint("The next call sends the jobs that are left.")));
-	sender->stopped = true;
+	sender->most = sender->sent;
 }
 
 /*
@@ -335,22 +329,20 @@ send_rows(Sender *sender, const char *which, int failures_most)
 		KeepNotRecorded(OUTBOX, "the job");
 	count = (int) SPI_processed;
 	rows = SPI_tuptable;
-	for (int i = 0; i < count && sender->failures < failures_most && !sender->stopped; i++)
+	for (int i = 0; i < count && sender->failures < failures_most && sender->sent < sender->most; i++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(per_row);
 		HeapTuple	row = rows->vals[i];
 		bool		is_null;
-		bool		of_row;
 		int64		position = DatumGetInt64(SPI_getbinval(row, rows->tupdesc, 5, &is_null));
-		ErrorData  *error = push_or_fail(row, rows->tupdesc, position,
-										 sender->sent > 0 ? sender->stop_at : PG_INT64_MAX, &of_row);
+		ErrorData  *error = push_or_fail(sender, row, rows->tupdesc, position);
 
 		if (error == NULL)
 		{
 			change_row("DELETE FROM %s WHERE position = $1", sender->table, position, NULL);
 			sender->sent++;
 		}
-		else if (of_row)
+		else if (sender->table_fits && is_fault_of_row(error->sqlerrcode))
 		{
 			note_failure(sender->table, position, error);
 			sender->failures++;
@@ -362,17 +354,6 @@ send_rows(Sender *sender, const char *which, int failures_most)
 	}
 	SPI_freetuptable(rows);
 	MemoryContextDelete(per_row);
-}
-
-static int64
-before_statement_timeout(void)
-{
-	int64		left;
-
-	if (!get_timeout_active(STATEMENT_TIMEOUT))
-		return PG_INT64_MAX;
-	left = get_timeout_finish_time(STATEMENT_TIMEOUT) - GetCurrentTimestamp();
-	return SegmentNow() + left - Min(left / RESERVE_PART, RESERVE_MOST_US);
 }
 
 PG_FUNCTION_INFO_V1(ddb_outbox_send);
@@ -396,7 +377,9 @@ ddb_outbox_send(PG_FUNCTION_ARGS)
 	sender.most = ArgumentCount(fcinfo, 0, "max_rows", SEND_MOST, NULL);
 	PreventCommandIfReadOnly("ddb_outbox_send()");
 	sender.table = KeepTable(fcinfo, OUTBOX);
-	sender.stop_at = before_statement_timeout();
+	/* A tenth of statement_timeout's time is for what follows the last push. */
+	sender.stop_at = !get_timeout_active(STATEMENT_TIMEOUT) ? PG_INT64_MAX : SegmentNow() +
+		(get_timeout_finish_time(STATEMENT_TIMEOUT) - GetCurrentTimestamp()) / 10 * 9;
 
 	SPI_connect();
 	SET_LOCKTAG_OBJECT(function, MyDatabaseId, ProcedureRelationId, fcinfo->flinfo->fn_oid, 0);
@@ -407,7 +390,7 @@ ddb_outbox_send(PG_FUNCTION_ARGS)
 		before = sender.sent + sender.failures;
 		send_rows(&sender, OTHERS, 1);
 	}
-	while (!sender.stopped && sender.sent + sender.failures > before &&
+	while (sender.sent + sender.failures > before &&
 		   sender.sent < sender.most && sender.failures < FAILURES_MOST);
 	SPI_finish();
 	PG_RETURN_INT64(sender.sent);
