@@ -195,8 +195,8 @@ set_known(http_pool *pool, const char *address, const char *port)
 static curl_socket_t
 on_found(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
-	char		host[NI_MAXHOST];
-	char		port[NI_MAXSERV];
+	char		host[64];
+	char		port[8];
 
 	(void) purpose;
 	if (getnameinfo(&address->addr, address->addrlen, host, sizeof(host), port, sizeof(port),
