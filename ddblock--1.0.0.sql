@@ -1133,13 +1133,14 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION ddb_queue_drop(text, text) IS
 'For operators: takes out all jobs of a resource, also the running one, and returns how many.';
 
-CREATE FUNCTION ddb_queue_purge()
+CREATE FUNCTION ddb_queue_purge(older_than interval DEFAULT '7 days')
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp;
 
-COMMENT ON FUNCTION ddb_queue_purge() IS
-'For operators: deletes what finished jobs have left in the table, and returns how many items.';
+COMMENT ON FUNCTION ddb_queue_purge(interval) IS
+'For operators: deletes what resources without jobs have left, here and in the table, and returns how many items and rows.';
 
 -- COLLATE "C": the index survives changes of the system's collations.
 CREATE TABLE ddb_queue_done (

@@ -46,6 +46,7 @@ typedef enum queue_kind
 	QUEUE_READ_HEAD,
 	QUEUE_READ_JOB,
 	QUEUE_READ_DEAD,
+	QUEUE_READ_FLOOR,			/* above which numbers begin, of resources without a head */
 	QUEUE_FIND,					/* a page of resources: all, or the due ones */
 	QUEUE_LIST_JOBS,			/* a page of a resource's jobs */
 	QUEUE_LIST_DEAD,
@@ -62,6 +63,8 @@ typedef enum queue_kind
 	QUEUE_CANCEL,				/* a job that is not the next one */
 	QUEUE_CANCEL_RIDER,			/* ... and rides on the head */
 	QUEUE_CHECK_GONE,			/* a job that is not there: not half written, either */
+	QUEUE_RAISE_FLOOR,
+	QUEUE_DELETE_HEAD,			/* after the floor was raised; no number was given since */
 	QUEUE_DELETE_JOB,
 	QUEUE_DELETE_DEAD
 } queue_kind;
@@ -74,16 +77,18 @@ typedef struct queue_request
 	bool		all;			/* FIND: also what is not due; CLAIM: also that, and what is
 								 * paused, and it is no attempt */
 	bool		last;			/* BURY: no job waits behind it, as far as known */
+	bool		first;			/* PUSH: there is no head, and seq is the floor */
 	bool		rides;			/* PUSH: the jobs ride on the head; BURY: this one did */
 	bool		stays;			/* COMPLETE: the resource does not go behind others in the index */
 	int64_t		now_ms;			/* epoch; 0: the worker sets it */
-	int64_t		seq;			/* PUSH, DROP: the head's */
-	int64_t		number;			/* of the job; LIST_JOBS: from this one */
+	int64_t		seq;			/* PUSH, DROP, DELETE_HEAD: the head's; RAISE_FLOOR: the floor */
+	int64_t		number;			/* of the job; LIST_JOBS: from this one; RAISE_FLOOR: to this one */
 	int64_t		to;				/* LIST_JOBS: to this one */
 	int64_t		token;			/* CLAIM, COMPLETE, FAIL, BURY */
 	int64_t		attempts;		/* before this one: BURY; CLAIM: as far as known */
 	int64_t		pushed_at;		/* BURY */
-	int64_t		delay_ms;		/* CLAIM, FAIL: from now to when it is due again */
+	int64_t		delay_ms;		/* CLAIM, FAIL: from now to when it is due again; RAISE_FLOOR: to
+								 * when the floor counts */
 	int64_t		dedup_s;		/* PUSH: for so long an id counts */
 	dynamo_creation creation;	/* CREATE_TABLE */
 	char		queue[QUEUE_NAME_MAX + 1];
@@ -106,7 +111,7 @@ typedef struct queue_job
 /* What an item tells; 0 and empty: it has no such attribute. */
 typedef struct queue_row
 {
-	int64_t		seq;			/* of a head */
+	int64_t		seq;			/* of a head; the floor, which counts from "due" on */
 	int64_t		done;
 	int64_t		token;
 	int64_t		attempts;
@@ -159,6 +164,9 @@ extern bool queue_refusing_head(const dynamo_reply *reply, queue_row *head);
 
 /* May the next job be claimed now?  head: or NULL. */
 extern bool queue_is_due(const queue_row *head, int64_t now_ms);
+
+/* Does the head say nothing but its number?  Its last claim had a token below this one. */
+extern bool queue_is_spent(const queue_row *head, int64_t token);
 
 /* The time from a claim to the next one, if nobody finishes the job. */
 extern int64_t queue_backoff_ms(int64_t attempts);

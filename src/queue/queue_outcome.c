@@ -38,6 +38,12 @@ queue_is_due(const queue_row *head, int64_t now_ms)
 	return head != NULL && head->done < head->seq && head->due <= now_ms && !head->paused;
 }
 
+bool
+queue_is_spent(const queue_row *head, int64_t token)
+{
+	return head->done == head->seq && !head->paused && head->token < token;
+}
+
 int64_t
 queue_backoff_ms(int64_t attempts)
 {

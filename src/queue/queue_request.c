@@ -19,6 +19,7 @@
 /* "r#", queue, "#", resource */
 #define KEY_SIZE (QUEUE_NAME_MAX + QUEUE_RESOURCE_MAX + 8)
 #define NUMBER_SIZE 32
+#define FLOOR_KEY "floor"		/* partition and sort key */
 
 #define CAPACITY ",\"ReturnConsumedCapacity\":\"TOTAL\""
 #define CONSISTENT ",\"ConsistentRead\":true"
@@ -46,6 +47,7 @@ typedef enum place
 	HEAD,						/* of a resource */
 	JOB,
 	DEAD,
+	FLOOR,
 	GUARD
 } place;
 
@@ -76,6 +78,7 @@ static const form forms[] = {
 	[QUEUE_READ_HEAD] = {DYNAMO_QUEUE_READ, HEAD, 0, CONSISTENT},
 	[QUEUE_READ_JOB] = {DYNAMO_QUEUE_READ, JOB, 0, CONSISTENT},
 	[QUEUE_READ_DEAD] = {DYNAMO_QUEUE_READ, DEAD, 0, CONSISTENT},
+	[QUEUE_READ_FLOOR] = {DYNAMO_QUEUE_READ, FLOOR, 0, CONSISTENT},
 	/* Resources whose jobs run stay in the index, so a page may show none of what it counts. */
 	[QUEUE_FIND] = {DYNAMO_QUEUE_QUERY, NO_ITEM, 100,
 		",\"IndexName\":\"ready\""
@@ -88,8 +91,8 @@ static const form forms[] = {
 	[QUEUE_LIST_DEAD] = {DYNAMO_QUEUE_QUERY, DEAD, 1,
 		CONSISTENT ",\"KeyConditionExpression\":\"#pk = :pk\""},
 	[QUEUE_LIST_ALL] = {DYNAMO_QUEUE_SCAN, NO_ITEM, 500,
-		CONSISTENT ",\"FilterExpression\":\"begins_with(#sk, :job)\""
-		",\"ProjectionExpression\":\"#pk, #sk\""},
+		CONSISTENT ",\"FilterExpression\":\"begins_with(#sk, :job) OR #sk = :head\""
+		",\"ProjectionExpression\":\"#pk, #sk, #seq, #done, #token, #paused\""},
 	[QUEUE_PUSH] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_CANCEL] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_CANCEL_RIDER] = {.op = DYNAMO_QUEUE_TRANSACT},
@@ -118,6 +121,11 @@ static const form forms[] = {
 	 * a transaction that is being applied; a write meets that transaction, and is refused.
 	 */
 	[QUEUE_CHECK_GONE] = {DYNAMO_QUEUE_DELETE, JOB, 0, IF("attribute_not_exists(#pk)")},
+	[QUEUE_RAISE_FLOOR] = {DYNAMO_QUEUE_UPDATE, FLOOR, 0,
+		CHANGE("SET #seq = :number, #due = :later", "attribute_not_exists(#seq) OR #seq = :seq")},
+	/* One that was paused and resumed before its first job has no number. */
+	[QUEUE_DELETE_HEAD] = {DYNAMO_QUEUE_DELETE, HEAD, 0,
+		IF("(attribute_not_exists(#seq) OR #seq = :seq) AND attribute_not_exists(#paused)")},
 	[QUEUE_DELETE_JOB] = {DYNAMO_QUEUE_DELETE, JOB, 0, ""},
 	[QUEUE_DELETE_DEAD] = {DYNAMO_QUEUE_DELETE, DEAD, 0, ""},
 };
@@ -147,7 +155,7 @@ static const form complete_in_place = {
 		   OURS " AND #seq > :number")
 };
 
-#define PUSHED "SET #seq = :last, #done = if_not_exists(#done, :zero), #ready = :queue" \
+#define PUSHED "SET #seq = :last, #done = if_not_exists(#done, :seq), #ready = :queue" \
 	", #due = if_not_exists(#due, :now)"
 
 static const form first_push = {
@@ -189,8 +197,8 @@ queue_op(queue_kind kind)
 static void
 partition_key(char key[KEY_SIZE], place item, const queue_request *request)
 {
-	if (item == GUARD)
-		snprintf(key, KEY_SIZE, "%s", QUEUE_GUARD_KEY);
+	if (item == GUARD || item == FLOOR)
+		snprintf(key, KEY_SIZE, "%s", item == GUARD ? QUEUE_GUARD_KEY : FLOOR_KEY);
 	else if (item == DEAD)
 		snprintf(key, KEY_SIZE, "dead#%s", request->queue);
 	else
@@ -214,7 +222,7 @@ put_keys(dynamo_text *text, place item, const queue_request *request, int64_t nu
 	job_key(job, number);
 	dynamo_put_s(text, "pk", pk);
 	dynamo_put_s(text, "sk", item == HEAD ? "head" : item == JOB ? job :
-				 item == DEAD ? request->id : QUEUE_GUARD_KEY);
+				 item == DEAD ? request->id : pk);
 }
 
 /* The next job of a push's tail; false if there is none, or it is not whole. */
@@ -303,6 +311,7 @@ put_value(dynamo_text *text, const char *name, const void *asked)
 		{"from",.text = from},
 		{"to",.text = to},
 		{"job",.text = "job#"},
+		{"head",.text = "head"},
 		{"queue",.text = request->queue},
 		{"identity",.text = request->id},
 		{"name",.text = request->resource},
@@ -418,7 +427,7 @@ put_push(dynamo_text *text, const body *of)
 	queue_job	job;
 	const char *bytes;
 
-	put_part(text, "Update", of, request->seq == 0 ? &first_push : &later_push);
+	put_part(text, "Update", of, request->first ? &first_push : &later_push);
 	for (int i = 1; i <= request->jobs && !text->failed; i++)
 	{
 		if (!next_job(of, &offset, &job, &bytes))

@@ -41,14 +41,15 @@ typedef struct Push
 	unsigned	stalled;		/* refusals in a row of which nothing was learned */
 } Push;
 
-/* NULL: the resource never had a job. */
+/* NULL: the resource had no job, or its head was removed. */
 static void
 learn_head(Push *push, const QueueRow *head)
 {
 	bool		waits = head != NULL && (head->is.paused || (head->is.done < head->is.seq &&
 															 head->is.due > push->request.now_ms));
 
-	push->request.seq = head != NULL ? head->is.seq : 0;
+	push->request.first = head == NULL || head->is.seq == 0;
+	push->request.seq = push->request.first ? QueueTableFloor() : head->is.seq;
 	push->taken = head != NULL ? QueueTaken(head) : 0;
 	push->attempts = head == NULL ? 0 : waits ? QUEUE_ATTEMPTS_UNKNOWN : head->is.attempts;
 	push->calm = head == NULL ||
@@ -124,6 +125,7 @@ note_refusal(QueueReply *reply, Push *push)
 	queue_request *request = &push->request;
 	QueueRow	row;
 	int64		seq = request->seq;
+	bool		first = request->first;
 	bool		learned = false;
 
 	request->now_ms = reply->is.now_ms;
@@ -156,7 +158,7 @@ note_refusal(QueueReply *reply, Push *push)
 					  "the last number of the resource has fallen, and a copy of the push may still come");
 	/* Two clusters that push in turn would guess wrong for ever. */
 	push->calm = false;
-	return learned || request->seq != seq;
+	return learned || request->seq != seq || request->first != first;
 }
 
 /* How many are to be pushed, and what they take of the head. */

@@ -19,6 +19,9 @@
 
 #define RECHECK_US (3600 * USECS_PER_SEC)
 
+/* A fraction of the time for which a floor waits until it counts (sql/queue_purge.c). */
+#define FLOOR_KNOWN_US (3600 * USECS_PER_SEC)
+
 /* Who looks anew has so long; then the next session does. */
 #define DUTY_US (60 * USECS_PER_SEC)
 
@@ -113,4 +116,23 @@ QueueTableRequire(void)
 	QueueTableCheck(table);
 	require_guard();
 	shared_write(&segment->queue_table_checked, (uint64) SegmentNow());
+}
+
+int64
+QueueTableFloor(void)
+{
+	int64		now = SegmentNow();
+	uint64		known = shared_read(&segment->queue_floor_read);
+
+	if (known == 0 || now - (int64) known > FLOOR_KNOWN_US)
+	{
+		queue_request request = QueueRequest(QUEUE_READ_FLOOR, "", "");
+		const QueueRow *row = QueueCallRow(&request, NULL);
+
+		shared_write(&segment->queue_floor, row != NULL ? (uint64) row->is.seq : 0);
+		pg_write_barrier();
+		shared_write(&segment->queue_floor_read, (uint64) now);
+	}
+	pg_read_barrier();
+	return (int64) shared_read(&segment->queue_floor);
 }

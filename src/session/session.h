@@ -821,6 +821,9 @@ extern void QueueTableCheck(const QueueRow *described);
  */
 extern void QueueTableRequire(void);
 
+/* Numbers of a resource without a head begin above this. */
+extern int64 QueueTableFloor(void);
+
 /* ----------------------------------------------------------------
  * several.c: Acquiring several locks in one call.
  * ----------------------------------------------------------------

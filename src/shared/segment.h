@@ -456,6 +456,8 @@ typedef struct Segment
 	shared32	worker_starts;
 	bool		table_checked;	/* worker only: see lock/table_check.h */
 	shared64	queue_table_checked;	/* when; 0: not yet (session/queue_table.c) */
+	shared64	queue_floor;	/* numbers of resources without a head begin above it, */
+	shared64	queue_floor_read;	/* ... as was read then; 0: not yet */
 	SegmentTrouble trouble;
 	SegmentTrouble renewal_failure;
 	shared32	spent;			/* of the budget of repetitions: see SegmentPay() */

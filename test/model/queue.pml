@@ -2,8 +2,9 @@
  *
  * queue.pml
  *	  A model of one resource's queue: jobs are pushed, claimed, worked on,
- *	  completed; a resource is dropped, a job is cancelled; sessions and
- *	  clusters die at any step, and requests are lost, repeated and late.
+ *	  completed; a resource is dropped, a job is cancelled, an empty head is
+ *	  removed; sessions and clusters die at any step, and requests are lost,
+ *	  repeated and late.
  *
  * The lock is one step here: it is free, or a session has it and its token, until
  * the session releases it, dies or loses it.  What the session sent before stays
@@ -50,6 +51,9 @@
 #ifndef CANCELS
 #define CANCELS		0			/* of job 2 */
 #endif
+#ifndef PURGES
+#define PURGES		0			/* removals of the head */
+#endif
 #ifndef RIDES
 #define RIDES		0			/* pushers, as bits, whose jobs ride on the head */
 #endif
@@ -67,9 +71,11 @@
 
 /* ---- DynamoDB ---- */
 
-byte	seq;
+byte	seq;						/* 0: there is no head */
 byte	done;
 byte	token;
+byte	floor;					/* numbers of a resource without a head begin above it */
+byte	known_floor;			/* ... as the pushers' cluster knows it */
 bit		job[4];			/* is there such an item? */
 bit		rider[4];				/* or does it ride on the head? */
 byte	pushed[8];				/* by the transaction's token: the number; 0: not applied */
@@ -82,6 +88,10 @@ byte	transactions;
 #define COMPLETE	3
 #define DROP		4
 #define CANCEL		5
+#define PURGE		6
+
+#define FIRST		8			/* in a push's n: it has found no head, and n is the floor */
+#define number_in(n)	((n) & 7)
 
 typedef request
 {
@@ -148,6 +158,9 @@ bit		cancelled[4];
 byte	drop_state;
 byte	drop_n;
 byte	cancel_state;
+byte	purges = PURGES;
+bit		given[4];				/* there was a job with this number */
+byte	last_given;
 
 byte	faults = FAULTS;
 byte	copies = COPIES;
@@ -201,20 +214,36 @@ inline end_pusher()
 	p[i].before = 0
 }
 
+/* Rule: without a head, numbers begin above the floor. */
+#ifdef PURGED_WITHOUT_FLOOR
+#define after(head_seq)	(head_seq > 0 -> head_seq : FIRST)
+#else
+#define after(head_seq)	(head_seq > 0 -> head_seq : known_floor | FIRST)
+#endif
+
 proctype a_pusher(byte i)
 {
 end:
 	do
 	:: d_step { p[i].state == IDLE ->
-			p[i].n = seq;
+			p[i].n = after(seq);
 			p[i].before = confirmed;
 			fresh();
 			p[i].state = LOOKED }
 #if GUESSES
-	/* Rule: a guess is a number that the head has had; the condition refuses it. */
-	:: d_step { p[i].state == IDLE && seq > 0 ->
+	/*
+	 * Rule: a guess is a number that the head has had; the condition refuses it.  For 0: that there
+	 * is no head, as it was.
+	 */
+	:: d_step { p[i].state == IDLE && seq > (floor > 0) ->
 			reached("a push guesses wrong");
-			p[i].n = seq - 1;
+			p[i].n = (seq > 1 -> seq - 1 : FIRST);
+			p[i].before = confirmed;
+			fresh();
+			p[i].state = LOOKED }
+	:: d_step { p[i].state == IDLE && seq == 0 && last_given > 0 ->
+			reached("a push guesses the number of a head that was removed");
+			p[i].n = last_given;
 			p[i].before = confirmed;
 			fresh();
 			p[i].state = LOOKED }
@@ -231,14 +260,14 @@ end:
 			end_pusher() }
 	:: d_step { p[i].state == ASKS && p[i].reply == REFUSED ->
 			reached("a push is refused");
-			p[i].n = p[i].found;
+			p[i].n = after(p[i].found);
 			fresh();
 			p[i].state = LOOKED }
 	:: d_step { p[i].state == ASKS && p[i].reply == NONE && faults > 0 ->
 			faults--;
 			printf("pusher %d: no reply\n", i);
 #ifdef PUSHED_ANEW
-			p[i].n = seq;
+			p[i].n = after(seq);
 			fresh();
 #endif
 			p[i].state = LOOKED }
@@ -439,13 +468,44 @@ end:
 	od
 }
 
+/*
+ * Rule: the floor is raised to the head's last number first.  The head is removed when nobody knows a lower
+ * floor, and no push that found no head is under way: here when that is so, in the code after a time.
+ */
+#define first(a)	(way[a].kind == PUSH && (way[a].n & FIRST))
+#ifdef PURGED_AT_ONCE
+#define floor_counts	1
+#else
+#define floor_counts	(known_floor == floor && !((p[0].n | p[1].n) & FIRST) && \
+						 !first(0) && !first(1) && !first(2) && !first(3))
+#endif
+
+proctype purger()
+{
+end:
+	do
+	:: d_step { purges > 0 && seq > floor && done == seq ->
+			printf("operator: raises the floor to %d\n", seq);
+			floor = seq }
+	:: d_step { known_floor < floor -> known_floor = floor }
+#ifdef PURGED_WITHOUT_FLOOR
+	:: d_step { purges > 0 && seq > 0 && done == seq && has_room ->
+#else
+	:: d_step { purges > 0 && seq > 0 && seq <= floor && done == seq && floor_counts && has_room ->
+#endif
+			purges--;
+			printf("operator: removes the head after %d\n", seq);
+			send(PURGE, 0, seq, 0) }
+	od
+}
+
 /* ---- DynamoDB ---- */
 
 /* Rule: a push names the head's number, so one that is late pushes nothing. */
 #ifdef PUSH_WITHOUT_SEQ
-#define may_push	(!job[way[k].n + 1] && !rider[way[k].n + 1])
+#define may_push	(!job[number_in(way[k].n) + 1] && !rider[number_in(way[k].n) + 1])
 #else
-#define may_push	(seq == way[k].n)
+#define may_push	(seq == (way[k].n & FIRST -> 0 : way[k].n))
 #endif
 
 inline apply_push()
@@ -454,10 +514,17 @@ inline apply_push()
 	:: pushed[way[k].t] > 0 ->		/* it knows the token */
 		j = OK
 	:: pushed[way[k].t] == 0 && may_push ->
-		must(5, seq == way[k].n);
-		seq = way[k].n + 1;
+		must(5, seq == 0 || seq == way[k].n);
+		done = (seq == 0 -> number_in(way[k].n) : done);
+		seq = number_in(way[k].n) + 1;
 		printf("DynamoDB: job %d\n", seq);
-		must(5, seq <= JOBS);		/* nothing is pushed twice */
+		must(5, seq <= JOBS && !given[seq]);		/* nothing is pushed twice */
+		if
+		:: last_given > 0 && done == last_given && token == 0 -> reached("a push after a removal")
+		:: else -> skip
+		fi;
+		given[seq] = 1;
+		last_given = seq;
 		job[seq] = !((RIDES >> way[k].who) & 1);
 		rider[seq] = !job[seq];
 		pushed[way[k].t] = seq;
@@ -586,6 +653,30 @@ inline apply_cancel()
 	fi
 }
 
+/* Rule: a head is removed only if no number was given since it was seen empty. */
+#ifdef PURGED_ANY_HEAD
+#define may_purge	(seq > 0)
+#else
+#define may_purge	(seq > 0 && seq == way[k].n)
+#endif
+
+inline apply_purge()
+{
+	if
+	:: may_purge ->
+		printf("DynamoDB: the head is gone\n");
+		must(2, done == seq);
+		seq = 0;
+		done = 0;
+		token = 0
+	:: else ->
+		if
+		:: seq > 0 -> reached("a removal comes too late")
+		:: else -> skip
+		fi
+	fi
+}
+
 #define serve(the_slot) \
 	:: d_step { way[the_slot].kind != 0 && copies > 0 -> \
 				copies--; k = the_slot; apply(); k = 0; j = 0 } \
@@ -602,6 +693,7 @@ inline apply()
 	:: way[k].kind == COMPLETE -> apply_complete()
 	:: way[k].kind == DROP -> apply_drop()
 	:: way[k].kind == CANCEL -> apply_cancel()
+	:: way[k].kind == PURGE -> apply_purge()
 	fi
 }
 
@@ -617,12 +709,12 @@ end:
 }
 
 /* Nothing can happen any more.  Then all that was pushed is worked on, or was taken out. */
-#define is_gone(n)	(seq < n || worked[n] > 0 || dropped[n] || cancelled[n])
+#define is_gone(n)	(last_given < n || worked[n] > 0 || dropped[n] || cancelled[n])
 
 proctype drained()
 {
 	timeout ->
-		must(2, seq >= confirmed);
+		must(2, last_given >= confirmed);
 #if WORKERS
 		must(5, done == seq && !job[1] && !job[2] && !job[3]);
 		must(2, is_gone(1) && is_gone(2) && is_gone(3))
@@ -635,6 +727,9 @@ init
 	{
 		seq = PRESENT;
 		confirmed = PRESENT;
+		last_given = PRESENT;
+		given[1] = (PRESENT > 0);
+		given[2] = (PRESENT > 1);
 		job[1] = (PRESENT > 0);
 		job[2] = (PRESENT > 1);
 #if PUSHES > 0
@@ -654,6 +749,9 @@ init
 #endif
 #if CANCELS
 		run canceller();
+#endif
+#if PURGES
+		run purger();
 #endif
 		run dynamodb();
 		run drained()

@@ -528,6 +528,7 @@ typedef struct sim_totals
 	uint64_t	jobs_completed;
 	uint64_t	jobs_failed;
 	uint64_t	jobs_dead;
+	uint64_t	heads_removed;
 	uint64_t	hints;			/* that were taken */
 	uint64_t	turns[SIM_TURNS];	/* waits */
 	uint64_t	turn_us[SIM_TURNS]; /* their sum */
@@ -565,6 +566,7 @@ struct sim
 	sim_foreigner foreigner[SIM_FOREIGNERS];
 	sim_lock   *lock;
 	struct sim_resource *resources; /* of the queue, or NULL */
+	int64_t		queue_floor;	/* of its table */
 	dynamo_double *double_;
 	sim_nonces	nonces;
 

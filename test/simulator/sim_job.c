@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sim_job.c
- *	  Sessions that push, claim, complete, fail, cancel and drop jobs.
+ *	  Sessions that push, claim, complete, fail, cancel and drop jobs, and remove heads.
  *
  * They do as src/session/queue_*.c does, one step at a time.  The work of a job is a row
  * that is written together with the completion: it is there when that transaction has
@@ -310,6 +310,21 @@ push(sim *s, sim_cluster *c, int slot, int64_t seq, uint32_t in_use)
 		call(s, c, slot, TASK_PUSH, QUEUE_PUSH);
 }
 
+/* head: NULL if there is none, or it is to be looked at. */
+static void
+push_after(sim *s, sim_cluster *c, int slot, const queue_row *head)
+{
+	sim_task   *task = task_of(c, slot);
+
+	task->request.first = head == NULL || head->seq == 0;
+	if (!task->request.first)
+		push(s, c, slot, head->seq, taken(head));
+	else if (c->queues->floor < 0)
+		call(s, c, slot, TASK_PUSH_FLOOR, QUEUE_READ_FLOOR);
+	else
+		push(s, c, slot, c->queues->floor, 0);
+}
+
 /* The head's last number, as this cluster remembers it. */
 static void
 guess(sim *s, sim_cluster *c, int slot)
@@ -513,6 +528,23 @@ cancel(sim *s, sim_cluster *c, int slot, const queue_row *head)
 	}
 }
 
+/* Of a head that is empty.  First the floor, and another time the head. */
+static void
+purge(sim *s, sim_cluster *c, int slot, const queue_row *head)
+{
+	sim_task   *task = task_of(c, slot);
+
+	if (head != NULL && queue_is_spent(head, INT64_MAX) && head->seq > s->queue_floor)
+		sim_raise_floor(s, head->seq);
+	else if (head != NULL && queue_is_spent(head, INT64_MAX) && sim_floor_counts(s))
+	{
+		task->request.seq = head->seq;
+		call(s, c, slot, TASK_PURGE, QUEUE_DELETE_HEAD);
+		return;
+	}
+	end_task(s, c, slot);
+}
+
 static void
 drop(sim *s, sim_cluster *c, int slot, const queue_row *head)
 {
@@ -549,13 +581,17 @@ replied(sim *s, sim_cluster *c, int slot)
 	{
 		case TASK_PUSH_LOOK:
 			task->request.now_ms = reply.now_ms;
-			push(s, c, slot, head != NULL ? head->seq : 0, head != NULL ? taken(head) : 0);
+			push_after(s, c, slot, head);
+			break;
+		case TASK_PUSH_FLOOR:
+			c->queues->floor = head != NULL ? head->seq : 0;
+			push_after(s, c, slot, NULL);
 			break;
 		case TASK_PUSH:
 			if (reply.status == DYNAMO_OK)
 				confirm(s, c, slot);
 			else if (head != NULL && head->seq != task->request.seq)
-				push(s, c, slot, head->seq, taken(head));
+				push_after(s, c, slot, head);
 			else
 				look(s, c, slot, TASK_PUSH_LOOK);
 			break;
@@ -595,8 +631,12 @@ replied(sim *s, sim_cluster *c, int slot)
 		case TASK_DROP_LOOK:
 			drop(s, c, slot, head);
 			break;
+		case TASK_PURGE_LOOK:
+			purge(s, c, slot, head);
+			break;
 		case TASK_CANCEL:
 		case TASK_DROP:
+		case TASK_PURGE:
 		default:
 			end_task(s, c, slot);
 			break;
@@ -892,8 +932,9 @@ sim_queue_begin(sim *s, sim_cluster *c, int slot)
 	if (c->queues == NULL || dice >= 98)
 		return false;
 	resource = (int) sim_between(s, 0, s->plan.locks - 1);
-	begin(s, c, slot, dice < 25 ? TASK_PUSH_LOOK : dice < 90 ? TASK_SEARCH :
-		  sim_chance(s, 60) ? TASK_CANCEL_LOOK : TASK_DROP_LOOK, resource);
+	begin(s, c, slot, dice < 25 ? TASK_PUSH_LOOK : dice < 82 ? TASK_SEARCH :
+		  dice < 90 ? TASK_PURGE_LOOK : sim_chance(s, 60) ? TASK_CANCEL_LOOK : TASK_DROP_LOOK,
+		  resource);
 	return true;
 }
 

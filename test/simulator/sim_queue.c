@@ -123,7 +123,12 @@ job_of(const sim *s, int resource, int64_t number)
 static void
 pushed(sim *s, sim_resource *r, const queue_request *request)
 {
-	if (r->seq != request->seq)
+	if (!r->head && request->first && request->seq >= r->seq)
+	{
+		r->head = true;
+		r->seq = r->done = request->seq;
+	}
+	else if (!r->head || r->seq != request->seq)
 	{
 		/* A repeated transaction, which DynamoDB knows by its token. */
 		if (strcmp(r->jobs[request->seq + 1].uuid, request->uuid) != 0)
@@ -242,6 +247,14 @@ written(sim *s, const queue_request *request)
 						  request->number, request->resource);
 			r->jobs[request->number].gone = true;
 			break;
+		case QUEUE_DELETE_HEAD:
+			if (r->head && (r->done < r->seq || r->seq != request->seq))
+				sim_wrong(s, "Q1: the head of %s is removed after number %" PRId64 ", and it has %"
+						  PRId64 " - %" PRId64, request->resource, request->seq, r->seq, r->done);
+			s->totals->heads_removed += r->head;
+			r->head = false;
+			r->token = r->due = r->retry_at = 0;
+			break;
 		case QUEUE_DELETE_JOB:
 			if (request->number > r->done)
 				sim_wrong(s, "Q1: job %" PRId64 " of %s is deleted before it is finished",
@@ -319,7 +332,8 @@ check_head(sim *s, int resource)
 
 	(void) sim_first_row(reply, &head);
 	check_riders(s, resource, &head);
-	if (head.seq != r->seq || head.done != r->done || head.token != r->token)
+	if (head.seq != (r->head ? r->seq : 0) || head.done != (r->head ? r->done : 0) ||
+		head.token != r->token)
 		sim_wrong(s, "Q5: r%d has %" PRId64 " - %" PRId64 " jobs, not %" PRId64 " - %" PRId64,
 				  resource, head.seq, head.done, r->seq, r->done);
 	if (head.due != (r->retry_at > 0 ? r->retry_at : r->due))
@@ -352,6 +366,41 @@ sim_check_queue(sim *s)
 		}
 		free(head);
 	}
+}
+
+/* ---- the floor ---- */
+
+void
+sim_raise_floor(sim *s, int64_t to)
+{
+	queue_request request = {.kind = QUEUE_RAISE_FLOOR,.seq = s->queue_floor,.number = to};
+
+	free(ask_table(s, &request, 0));
+	s->queue_floor = to;
+}
+
+/* Of a slot, the last call: it may still be on its way to the worker. */
+bool
+sim_floor_counts(sim *s)
+{
+	for (size_t i = 1; i <= s->event_count; i++)
+	{
+		const sim_call *call = s->events[i].call;
+
+		if (call != NULL && call->queue != NULL && call->queue->request.first)
+			return false;
+	}
+	for (int i = 0; i < s->plan.clusters * s->plan.sessions; i++)
+	{
+		const sim_task *task =
+			&s->cluster[i / s->plan.sessions].queues->slots[i % s->plan.sessions].task;
+
+		if (task->request.first || task->state == TASK_PUSH_FLOOR)
+			return false;
+	}
+	for (int i = 0; i < s->plan.clusters; i++)
+		s->cluster[i].queues->floor = -1;
+	return true;
 }
 
 /* ---- hints ---- */
@@ -485,6 +534,7 @@ sim_queue_new(sim *s, sim_cluster *c)
 		.place = host_place,.send = host_send,.later = host_later,.ended = host_ended,
 	};
 	q->wake = INT64_MAX;
+	q->floor = -1;
 }
 
 /* What the worker before has left is news, too; what it had of calls is lost. */
@@ -513,6 +563,7 @@ sim_queue_crashes(const sim *s, sim_cluster *c)
 		return;
 	memset(q->hints, 0, sizeof(q->hints));
 	memset(q->memory, 0, sizeof(q->memory));
+	q->floor = -1;
 	memset(q->places, 0, (size_t) q->place_count * sizeof(sim_place));
 	for (int i = 0; i < s->plan.sessions; i++)
 	{

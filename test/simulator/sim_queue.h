@@ -19,7 +19,7 @@
 
 #define SIM_QUEUE_NAME	"q"
 #define SIM_PIECE		1800	/* bytes of a request; of a reply, a part of it */
-#define SIM_JOBS		40		/* of a resource, at most */
+#define SIM_JOBS		80		/* the highest number of a resource */
 #define SIM_ATTEMPTS	3
 
 /* A job, and who committed its work last. */
@@ -39,6 +39,7 @@ typedef struct sim_job
 /* What the head of a resource should say, and the jobs, by number. */
 typedef struct sim_resource
 {
+	bool		head;			/* there is one; else "seq" is the last number that was given */
 	int64_t		seq;
 	int64_t		done;
 	int64_t		token;
@@ -79,6 +80,7 @@ typedef enum sim_task_state
 {
 	TASK_NONE,
 	TASK_PUSH_LOOK,				/* reads the head */
+	TASK_PUSH_FLOOR,
 	TASK_PUSH,
 	TASK_SEARCH,
 	TASK_TRY,					/* tries the resource's lock */
@@ -92,7 +94,9 @@ typedef enum sim_task_state
 	TASK_CANCEL_LOOK,
 	TASK_CANCEL,
 	TASK_DROP_LOOK,
-	TASK_DROP
+	TASK_DROP,
+	TASK_PURGE_LOOK,
+	TASK_PURGE
 } sim_task_state;
 
 /* What a session does with queues. */
@@ -147,6 +151,7 @@ struct sim_queues
 	sim_cluster *c;
 	queue_hint	hints[QUEUE_HINTS];
 	queue_memory memory[QUEUE_MEMORY];
+	int64_t		floor;			/* as was read; -1: not */
 	shared32	news;
 	int			place_count;
 	sim_place  *places;
@@ -176,6 +181,12 @@ extern void sim_resource_name(int resource, char name[QUEUE_RESOURCE_MAX + 1]);
 extern void sim_tell_jobs(sim *s, sim_cluster *c, int resource, int64_t attempts);
 extern char *sim_queue_read(sim *s, queue_kind kind, int resource, int64_t now_ms);
 extern bool sim_first_row(const char *reply, queue_row *row);
+
+/* An operator raises the floor to the number of a head that is to go. */
+extern void sim_raise_floor(sim *s, int64_t to);
+
+/* Is no push under way that has found no head?  Then the time may have passed that a floor waits. */
+extern bool sim_floor_counts(sim *s);
 
 /* The numbers of the jobs that ride on the head of a reply. */
 extern int	sim_riders(const char *reply, int64_t numbers[SIM_JOBS]);

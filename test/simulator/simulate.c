@@ -172,9 +172,10 @@ report(const sim_totals *t, double real)
 	printf("%" PRIu64 " leaderships, %" PRIu64 " attempts to join one\n", t->led, t->lead);
 	printf("%" PRIu64 " grants for a minimum\n", t->kept_grants);
 	printf("%" PRIu64 " jobs pushed, %" PRIu64 " claims, %" PRIu64 " times worked on, %" PRIu64
-		   " completed, %" PRIu64 " failed, %" PRIu64 " dead, %" PRIu64 " hints taken\n",
+		   " completed, %" PRIu64 " failed, %" PRIu64 " dead, %" PRIu64 " heads removed, %" PRIu64
+		   " hints taken\n",
 		   t->jobs_pushed, t->jobs_claimed, t->jobs_worked, t->jobs_completed, t->jobs_failed,
-		   t->jobs_dead, t->hints);
+		   t->jobs_dead, t->heads_removed, t->hints);
 	printf("%" PRIu64 " marks of clusters that waited, %" PRIu64 " heard\n", t->marks, t->heard);
 	printf("%" PRIu64 " times all was quiet until all copies had arrived; %" PRIu64
 		   " of them were applied then\n", t->audits, t->strays);

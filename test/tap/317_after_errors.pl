@@ -16,6 +16,7 @@ my %calls = (
 	'ddb_fence_check_shared(text,bigint)' => q{ddb_fence_check_shared(%s, 1)},
 	'ddb_queue_mark_done(text,text,bigint)' => q{ddb_queue_mark_done('q', %s, 1)},
 	'ddb_queue_mark_done(text,text,bigint,timestamp with time zone,bigint)' => q{ddb_queue_mark_done('q', %s, 1, now(), 1)},
+	'ddb_queue_purge(interval)' => q{ddb_queue_purge()},
 	'ddb_queue_push_on_commit(text,text,jsonb,text)' => q{ddb_queue_push_on_commit('q', %s, '1')},
 	'ddb_outbox_send(integer)' => q{ddb_outbox_send()});
 
@@ -140,9 +141,10 @@ foreach my $name (sort keys %calls)
 }
 
 #
-# What comes from DynamoDB, in the midst of sending
+# What comes from DynamoDB, in the midst of sending, or of a purge
 #
 my $send = $calls{'ddb_outbox_send(integer)'};
+my $purge = $calls{'ddb_queue_purge(interval)'};
 my %types = (
 	'28000' => 'com.amazon.coral.service#UnrecognizedClientException',
 	'42P01' => 'com.amazonaws.dynamodb.v20120810#ResourceNotFoundException',
@@ -150,18 +152,24 @@ my %types = (
 
 sql(q{SELECT ddb_queue_push_on_commit('q', 'r', '2')});
 my %cleared = (after => sub { proxy->clear_faults });
-foreach my $state (sort keys %types)
+foreach my $call ($send, $purge)
 {
-	check_after($send, $state, "$send, $state", %cleared,
-		before => sub { proxy->fault('error', count => -1, type => $types{$state}, status => 400) });
+	foreach my $state (sort keys %types)
+	{
+		check_after($call, $state, "$call, $state", %cleared,
+			before => sub { proxy->fault('error', count => -1, type => $types{$state}, status => 400) });
+	}
 }
 my %silent = (before => sub { proxy->fault('drop', match => 'r#q#r', count => -1) }, %cleared);
+my %no_scan = (before => sub { proxy->fault('drop', match => 'begins_with', count => -1) }, %cleared);
 check_after($send, '08006', "$send, no answer", %silent);
+check_after($purge, '08006', "$purge, no answer", %no_scan);
 sql(q{ALTER SYSTEM SET ddblock.retry_timeout = '1 h'});
 sql('SELECT pg_reload_conf()');
 wait_for { $op->ask('SHOW ddblock.retry_timeout') eq '1h' } 'the reload';
 check_after($send, '57014', "$send, canceled in the midst", %silent, while => \&cancel);
 check_after($send, '57014', "$send, timed out in the midst", %silent, set => q{SET LOCAL statement_timeout = '50ms'});
+check_after($purge, '57014', "$purge, canceled in the midst", %no_scan, while => \&cancel);
 
 #
 # Out of memory, where the function copies its argument, or a row.
@@ -172,7 +180,8 @@ sub limit_memory { my ($bytes) = @_; system_or_bail('prlimit', '--pid', $pid, "-
 
 my %poor = (before => sub { limit_memory(1024 * ($kilobytes + 50000)) }, after => sub { limit_memory('unlimited') });
 sql(q{DELETE FROM ddb_outbox; INSERT INTO ddb_outbox (queue, resource, payload) SELECT 'q', 'r', to_jsonb(text) FROM large});
-check_after($calls{$_} =~ s/%s/(SELECT text FROM large)/r, '53200', "$_, out of memory", %poor) foreach sort keys %calls;
+check_after($calls{$_} =~ s/%s/(SELECT text FROM large)/r, '53200', "$_, out of memory", %poor)
+	foreach grep { $calls{$_} ne $purge } sort keys %calls;
 
 $_->quit foreach $op, $other;
 nothing_held_ok;

@@ -201,9 +201,12 @@ TEST(a_page_of_jobs_is_of_one_resource_and_goes_on_where_the_last_one_ended)
 				NAMES(NAME("pk")) VALUES(TEXT(":pk", "dead#q")) "\"Limit\":1," COUNTED "}");
 	make(QUEUE_LIST_ALL);
 	assert_body(NULL, "{" IN_TABLE "," CONSISTENT
-				"\"FilterExpression\":\"begins_with(#sk, :job)\","
-				"\"ProjectionExpression\":\"#pk, #sk\"," NAMES(NAME("pk") "," NAME("sk"))
-				VALUES(TEXT(":job", "job#")) "\"Limit\":500," COUNTED "}");
+				"\"FilterExpression\":\"begins_with(#sk, :job) OR #sk = :head\","
+				"\"ProjectionExpression\":\"#pk, #sk, #seq, #done, #token, #paused\","
+				NAMES(NAME("sk") "," NAME("pk") "," NAME("seq") "," NAME("done") ","
+					  NAME("token") "," NAME("paused"))
+				VALUES(TEXT(":job", "job#") "," TEXT(":head", "head"))
+				"\"Limit\":500," COUNTED "}");
 }
 
 TEST(an_item_is_read_by_its_keys)
@@ -373,12 +376,67 @@ TEST(a_push_writes_the_head_the_jobs_and_their_ids)
 	cJSON_Delete(json);
 
 	/* The first job of a resource. */
-	request.seq = 0;
+	request.first = true;
 	json = build(tail);
 	items = cJSON_GetObjectItem(json, "TransactItems");
 	assert_string_equal(text_at(cJSON_GetArrayItem(items, 0), "Update", "ConditionExpression", NULL),
 						"attribute_not_exists(#seq)");
 	assert_sound(cJSON_GetArrayItem(items, 0)->child);
+	cJSON_Delete(json);
+}
+
+/* What was finished before the head was removed is up to the floor. */
+TEST(without_a_head_numbers_begin_above_the_floor)
+{
+	char		tail[256];
+	cJSON	   *json;
+	const cJSON *update;
+
+	make(QUEUE_PUSH);
+	request.first = true;
+	request.seq = 3;
+	request.jobs = 1;
+	request.tail_len = (uint32_t) add_job(tail, 0, "", "1");
+	json = build(tail);
+	update = cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "TransactItems"), 0),
+								 "Update");
+	assert_string_equal(text_at(update, "ConditionExpression", NULL, NULL), "attribute_not_exists(#seq)");
+	assert_non_null(strstr(text_at(update, "UpdateExpression", NULL, NULL),
+						   "#seq = :last, #done = if_not_exists(#done, :seq)"));
+	assert_string_equal(text_at(update, "ExpressionAttributeValues", ":last", "N"), "4");
+	assert_string_equal(text_at(update, "ExpressionAttributeValues", ":seq", "N"), "3");
+	cJSON_Delete(json);
+}
+
+TEST(the_floor_rises_once_and_counts_later)
+{
+	make(QUEUE_RAISE_FLOOR);
+	request.seq = 3;
+	request.delay_ms = 100;
+	assert_body(NULL, "{" IN_TABLE ",\"Key\":{" TEXT("pk", "floor") "," TEXT("sk", "floor") "},"
+				"\"UpdateExpression\":\"SET #seq = :number, #due = :later\","
+				"\"ConditionExpression\":\"attribute_not_exists(#seq) OR #seq = :seq\","
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\","
+				NAMES(NAME("seq") "," NAME("due"))
+				VALUES(NUMBER(":number", "7") "," NUMBER(":later", "5100") "," NUMBER(":seq", "3"))
+				COUNTED "}");
+	make(QUEUE_READ_FLOOR);
+	assert_body(NULL, "{" IN_TABLE ",\"Key\":{" TEXT("pk", "floor") "," TEXT("sk", "floor") "},"
+				CONSISTENT COUNTED "}");
+}
+
+/* A push in between gives it another number. */
+TEST(a_head_is_removed_with_the_number_that_was_seen)
+{
+	cJSON	   *json;
+
+	make(QUEUE_DELETE_HEAD);
+	request.seq = 9;
+	json = build(NULL);
+	assert_string_equal(text_at(json, "Key", "sk", "S"), "head");
+	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
+						"(attribute_not_exists(#seq) OR #seq = :seq) AND attribute_not_exists(#paused)");
+	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":seq", "N"), "9");
 	cJSON_Delete(json);
 }
 
@@ -402,15 +460,20 @@ TEST(small_jobs_ride_on_the_head_in_the_order_of_their_numbers)
 	request.tail_len = (uint32_t) add_job(tail, add_job(tail, 0, "", "[1]"), "id", "2");
 	for (request.seq = 0; request.seq < 20; request.seq += 19)
 	{
-		cJSON	   *json = build(tail);
-		const cJSON *items = cJSON_GetObjectItem(json, "TransactItems");
-		const cJSON *update = cJSON_GetObjectItem(cJSON_GetArrayItem(items, 0), "Update");
+		cJSON	   *json;
+		const cJSON *items;
+		const cJSON *update;
+
+		request.first = request.seq == 0;
+		json = build(tail);
+		items = cJSON_GetObjectItem(json, "TransactItems");
+		update = cJSON_GetObjectItem(cJSON_GetArrayItem(items, 0), "Update");
 
 		/* The head, and the second one's id. */
 		assert_int_equal(cJSON_GetArraySize(items), 2);
 		assert_sound(update);
 		assert_string_equal(text_at(update, "UpdateExpression", NULL, NULL),
-							"SET #seq = :last, #done = if_not_exists(#done, :zero), #ready = :queue, "
+							"SET #seq = :last, #done = if_not_exists(#done, :seq), #ready = :queue, "
 							"#due = if_not_exists(#due, :now), #job0 = :job0, #job1 = :job1");
 		assert_string_equal(text_at(update, "ConditionExpression", NULL, NULL),
 							request.seq == 0 ? "attribute_not_exists(#seq)" : "#seq = :seq");
@@ -932,6 +995,20 @@ TEST(a_job_is_due_if_it_waits_its_time_has_come_and_it_is_not_paused)
 	assert_false(queue_is_due(&row, 100));
 	row = (queue_row) {.seq = 8,.done = 8};
 	assert_false(queue_is_due(&row, 100));
+}
+
+TEST(a_head_is_spent_without_jobs_and_pause_long_after_its_last_claim)
+{
+	queue_row	row = {.seq = 8,.done = 8,.token = 30};
+
+	assert_true(queue_is_spent(&row, 31));
+	assert_false(queue_is_spent(&row, 30));
+	row.paused = true;
+	assert_false(queue_is_spent(&row, 31));
+	row = (queue_row) {.seq = 8,.done = 7};
+	assert_false(queue_is_spent(&row, 31));
+	row.done = 8;
+	assert_true(queue_is_spent(&row, 31));
 }
 
 TEST(the_backoff_doubles_to_ten_minutes)
