@@ -191,8 +191,9 @@ WorkerFindCredentials(void)
 		return;
 	}
 	reloaded = true;
+	/* Byte by byte: a plan is zeroed before it is made, padding as well. */
 	outdated = outdated || make_plan(&plan, ignored, sizeof(ignored)) != AWS_FOUND ||
-		memcmp(&plan, &fetch.plan, sizeof(plan)) != 0;
+		memcmp((const char *) &plan, (const char *) &fetch.plan, sizeof(plan)) != 0;
 	aws_wipe(&plan);
 	if (outdated)
 		WorkerFetchGiveUp();
