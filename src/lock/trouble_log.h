@@ -3,10 +3,10 @@
  * trouble_log.h
  *	  Which failures the server's log shows, when some requests fail and others do not.
  *
- * The first failure of each kind is told at once, and the next one of that kind a
- * minute later, with the number of those between.  The first success ends the trouble,
- * and is told; but trouble that comes back within a minute ends only when nothing has failed for a
- * minute.  So each kind and the end are told at most about once a minute.
+ * The log shows the first failure of each kind at once, and the next one of that kind a
+ * minute later, with the number of those between.  The first success ends the trouble, and the log
+ * says so.  Trouble that comes back within a minute ends only when nothing has failed for a
+ * minute.  So the log has each kind, and the end, at most about once a minute.
  *
  *-------------------------------------------------------------------------
  */

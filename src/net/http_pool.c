@@ -226,7 +226,7 @@ start_scout(http_pool *pool)
 		pool->scouting = curl_multi_add_handle(pool->multi, pool->scout.easy) == CURLM_OK;
 }
 
-/* As long as curl's default, curl keeps what it is told. */
+/* curl keeps an address that it is given for the cache's time: its default, 60 s. */
 static bool
 use_known(const http_pool *pool, CURL *easy)
 {
