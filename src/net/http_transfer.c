@@ -22,6 +22,10 @@
  *
  *-------------------------------------------------------------------------
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE				/* strcasestr() */
+#endif
+
 #include "net/net.h"
 
 #include <limits.h>
@@ -37,6 +41,9 @@
 
 /* HTTP's status for a proxy that wants user and password. */
 #define PROXY_REFUSES 407
+
+/* HTTP's name for how we send them: as they are. */
+#define OUR_SCHEME "Basic"
 
 /* A larger reply buffer is not kept for the next request. */
 #define REPLY_KEEP 65536
@@ -148,14 +155,38 @@ on_tls(CURL *easy, void *tls_context, void *arg)
 	return CURLE_OK;
 }
 
-/* All input and output, without TLS. */
+/*
+ * Remembers how the proxy wants to be told who we are: as we do it, or else as it names first.
+ * curl itself does not know the schemes that it was built without.
+ */
+static void
+note_scheme(http_transfer *t, const char *line, size_t len)
+{
+	static const char name[] = "Proxy-Authenticate:";
+	const size_t start = sizeof(name) - 1;
+	char		buffer[256];
+	const char *value;
+
+	if (len < start || strncasecmp(line, name, start) != 0)
+		return;
+	snprintf(buffer, sizeof(buffer), "%.*s", (int) (len - start), line + start);
+	value = buffer + strspn(buffer, " \t");
+	if (strncasecmp(value, OUR_SCHEME, strlen(OUR_SCHEME)) == 0 ||
+		strcasestr(value, ", " OUR_SCHEME " ") != NULL)
+		strcpy(t->scheme, OUR_SCHEME);
+	else if (t->scheme[0] == '\0')
+		snprintf(t->scheme, sizeof(t->scheme), "%.*s", (int) strcspn(value, " ,\t\r\n"), value);
+}
+
+/* All input and output, without TLS; a header at a time, also the proxy's. */
 static int
 on_bytes(CURL *easy, curl_infotype type, char *data, size_t len, void *arg)
 {
 	http_transfer *t = arg;
 
 	(void) easy;
-	(void) data;
+	if (type == CURLINFO_HEADER_IN)
+		note_scheme(t, data, len);
 	if (type == CURLINFO_HEADER_IN || type == CURLINFO_DATA_IN)
 		t->received += len;
 	if (t->received > t->reply_max + OVERHEAD_MAX)
@@ -374,6 +405,7 @@ http_transfer_load(http_transfer *t, http_request *request, int connect_timeout_
 	t->tls_begun = false;
 	t->started = false;
 	t->too_large = false;
+	t->scheme[0] = '\0';
 	t->received = t->reply_len = 0;
 	t->error[0] = '\0';
 	/*
@@ -421,18 +453,6 @@ proxy_status(const http_transfer *t)
 	return !t->started || status == PROXY_REFUSES ? status : 0;
 }
 
-/* What the proxy wants, if that is not what we send: user and password, as they are. */
-static const char *
-foreign_proof(const http_transfer *t)
-{
-	long		proofs = 0;
-
-	curl_easy_getinfo(t->easy, CURLINFO_PROXYAUTH_AVAIL, &proofs);
-	return proofs & CURLAUTH_BASIC ? NULL : proofs & CURLAUTH_NTLM ? "NTLM" :
-		proofs & CURLAUTH_NEGOTIATE ? "Negotiate (Kerberos)" :
-		proofs & CURLAUTH_DIGEST ? "Digest" : NULL;
-}
-
 bool
 http_transfer_has_address(const http_transfer *t)
 {
@@ -476,7 +496,7 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 	bool		usable = t->error[0] != '\0' && !(t->proxied && strstr(t->error, "://") != NULL);
 	const char *words = usable ? t->error : curl_easy_strerror(code);
 	long		refusal = strcmp(reply->phase, "proxy") == 0 ? proxy_status(t) : 0;
-	const char *proof = NULL;
+	bool		other = t->scheme[0] != '\0' && strcmp(t->scheme, OUR_SCHEME) != 0;
 	long		os_errno = 0;
 
 	if (code == CURLE_COULDNT_CONNECT)
@@ -489,13 +509,10 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 	else if (refusal != 0)
 	{
 		reply->refused = refusal == PROXY_REFUSES || refusal == 401;
-		if (reply->refused)
-			proof = foreign_proof(t);
 		snprintf(reply->error, sizeof(reply->error), "The proxy refuses %s: HTTP status %ld%s%s%s",
-				 t->started ? "the request" : "CONNECT", refusal,
-				 !reply->refused ? "" : proof == NULL ? ", user and password are missing or wrong" :
-				 ", it wants ", proof != NULL ? proof : "",
-				 proof != NULL ? ", and ddblock only sends Basic" : "");
+				 t->started ? "the request" : "CONNECT", refusal, !reply->refused ? "" :
+				 other ? ", it wants " : ", user and password are missing or wrong",
+				 other ? t->scheme : "", other ? ", and ddblock only sends " OUR_SCHEME : "");
 	}
 	else if (t->too_large)
 		snprintf(reply->error, sizeof(reply->error),
