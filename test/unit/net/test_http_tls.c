@@ -488,7 +488,7 @@ check_refusals(test_client *c)
 		"HTTP status 407, user and password are missing or wrong"
 	};
 
-	for (int i = 0; i < COUNT_OF(words); i++)
+	for (int i = 0; i < (int) COUNT_OF(words); i++)
 	{
 		client_ask(c, "secret");
 		assert_failed(c, HTTP_NOT_SENT, "proxy", words[i]);
