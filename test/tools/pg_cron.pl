@@ -1,5 +1,6 @@
 # pg_cron: the job of doc/recipes/scheduled-jobs.md in two clusters, in both of pg_cron's modes.
 
+use DDBLock::Pages;
 use DDBLock::Test;
 use DDBLock::Tools;
 
@@ -93,5 +94,20 @@ foreach my $mode (qw(libpq workers))
 	note($_->name . ': ' . $_->safe_psql('shop', q{SELECT string_agg(status || ': ' || return_message, '; ' ORDER BY runid) FROM cron.job_run_details}))
 	  foreach @{ $nodes{$mode} };
 }
+
+# What any page schedules is a schedule to this pg_cron.  The jobs do not run: nothing is active when the page's statement commits.
+my $node = $nodes{workers}[0];
+my $schedules = 0;
+foreach my $page (pages)
+{
+	foreach my $schedule (page($page) =~ /^(SELECT cron\.schedule\(.*?;)\n(?:```|\n)/msg)
+	{
+		my ($status, undef, $error) = $node->psql('shop', "BEGIN; $schedule UPDATE cron.job SET active = false; COMMIT");
+
+		is($status, 0, "$page: $schedule") or diag($error);
+		$schedules++;
+	}
+}
+cmp_ok($schedules, '>=', 6, 'there are such pages');
 nothing_held_ok;
 done_testing;
