@@ -11,13 +11,18 @@
 #	    image: {reference: registry.example.org/ddblock-volume}
 #	    ld_library_path: [system]
 #
+# The libraries in /system are of the Debian that built them: build on the one of the server's image,
+# --build-arg DEBIAN=bookworm for example; those of another Debian fail with "symbol lookup error" or
+# "version not found".
+#
 # CloudNativePG mounts it as /extensions/ddblock, and sets extension_control_path and
 # dynamic_library_path.  Nobody has built this image yet; test/tap/305_extension_volume.pl lays
 # out the files as its COPY lines say, and runs a server with them.
 
 ARG PG_MAJOR=18
+ARG DEBIAN=trixie
 
-FROM postgres:${PG_MAJOR} AS build
+FROM postgres:${PG_MAJOR}-${DEBIAN} AS build
 ARG PG_MAJOR
 RUN apt-get update && \
     apt-get install -y --no-install-recommends build-essential libcjson-dev \
@@ -28,9 +33,10 @@ COPY src src
 COPY test/undefined-symbols test/
 RUN make PG_CONFIG="/usr/lib/postgresql/$PG_MAJOR/bin/pg_config" && \
     make install PG_CONFIG="/usr/lib/postgresql/$PG_MAJOR/bin/pg_config" DESTDIR=/out
-# What the server's image may lack: libcurl and cJSON, and what they need.
+# What the server's image may lack: libcurl and cJSON, and what they need.  Not the C library: the
+# server has its own, and all of its parts must be of one version.
 RUN mkdir /out/system && ldd "/out/usr/lib/postgresql/$PG_MAJOR/lib/ddblock.so" | \
-    sed -nE 's,.* => (/.*/(lib[^/]*)) .*,\1,p' | grep -vE '/lib(c|m)\.so' | xargs cp -Lt /out/system
+    sed -nE 's,.* => (/.*/(lib[^/]*)) .*,\1,p' | grep -vE '/lib(anl|c|dl|m|pthread|resolv|rt|util)\.so' | xargs cp -Lt /out/system
 
 FROM scratch
 ARG PG_MAJOR

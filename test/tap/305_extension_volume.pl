@@ -30,6 +30,9 @@ ok(-e "$volume/lib/ddblock.so", 'the module is where dynamic_library_path leads'
 ok(-e "$volume/share/extension/ddblock.control", 'the control file is where extension_control_path leads');
 cmp_ok(scalar(() = glob "$volume/system/libcurl*.so*"), '>', 0, 'libcurl is in the folder of ld_library_path');
 
+my %parts = map { /([^\/\n]+)$/ ? ($1 => 1) : () } `dpkg -L libc6 libc-bin`;
+is(join(' ', grep { $parts{$_} } map { s{.*/}{}r } glob "$volume/system/*"), '', '... without parts of the C library');
+
 # As the operator sets them, but the volume comes first, and without $system: this server has
 # ddblock in its own folders, too.
 local $ENV{LD_LIBRARY_PATH} = join ':', "$volume/system", $ENV{LD_LIBRARY_PATH} // ();
