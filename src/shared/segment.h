@@ -461,7 +461,8 @@ typedef struct Segment
 	SegmentTrouble trouble;
 	SegmentTrouble renewal_failure;
 	shared32	spent;			/* of the budget of repetitions: see SegmentPay() */
-	TimestampTz last_worker_start;	/* worker only */
+	int64		last_worker_start;	/* worker only, as is the next one */
+	int64		start_pause;	/* after it, before the next start */
 	uint64		waits;			/* worker only: so many began */
 	epoch_clock clock;			/* worker only: DynamoDB's */
 	TimestampTz stats_since;

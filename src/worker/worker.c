@@ -30,7 +30,6 @@
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 
 #include "shared/compat.h"
 #include "shared/segment.h"
@@ -38,7 +37,8 @@
 #include "worker/worker.h"
 
 #define DRAIN_US INT64CONST(5000000)
-#define START_INTERVAL_MS 1000
+#define START_PAUSE_US INT64CONST(1000000)
+#define START_PAUSE_MAX_US INT64CONST(60000000)
 
 static uint32 wait_event;
 
@@ -51,20 +51,26 @@ sooner(int64 a, int64 b)
 	return Min(a, b);
 }
 
-/* At most one start per second, even if the worker always fails at its start. */
+/*
+ * A worker that always fails at its start is started ever more seldom, because each start leaves
+ * two entries in the log.  The pause ends early at a reload, which may have mended the reason, and
+ * at a shutdown, when sessions want their locks released.
+ */
 static void
 slow_down_starts(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
+	int64		now;
 
-	if (!TimestampDifferenceExceeds(segment->last_worker_start, now, START_INTERVAL_MS) &&
-		segment->last_worker_start != 0)
+	while ((now = SegmentNow()) < segment->last_worker_start + segment->start_pause &&
+		   !ConfigReloadPending && !ShutdownRequestPending)
 	{
-		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 START_INTERVAL_MS, wait_event);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 START_PAUSE_US / 1000, wait_event);
 		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
 	}
-	segment->last_worker_start = GetCurrentTimestamp();
+	segment->last_worker_start = now;
+	segment->start_pause = Min(Max(segment->start_pause * 2, START_PAUSE_US), START_PAUSE_MAX_US);
 	(void) shared_add(&segment->worker_starts, 1);
 }
 
@@ -176,13 +182,14 @@ start(void)
 	name_owner();
 	WorkerStatusInit();
 
+	WorkerClockInit();
+	WorkerFetchInit();
+
 	/* From now on a ring sets our latch. */
 	before_shmem_exit(withdraw, (Datum) 0);
 	shared_write(&segment->worker_pid, MyProcPid);
 	shared_write(&segment->worker_procno, CompatMyProcNumber());
 
-	WorkerClockInit();
-	WorkerFetchInit();
 	wait_for_place();
 	WorkerMailboxInit();
 	WorkerQueueInit();
@@ -262,6 +269,8 @@ ddblock_worker_main(Datum main_arg)
 		wake = sooner(wake, WorkerJournalRun(now));
 		WorkerPublishCounts();
 		WorkerPublishStatus();
+		WorkerStockRandom();
+		segment->start_pause = START_PAUSE_US;
 
 		if (drain_deadline != 0)
 		{
@@ -278,7 +287,6 @@ ddblock_worker_main(Datum main_arg)
 			}
 			wake = Min(wake, drain_deadline);
 		}
-		WorkerStockRandom();
 		wait_for_news(set, Min(wake, lockmgr_next_wake(worker_lockmgr)));
 	}
 }

@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include "utils/timestamp.h"
+
 #include "net/net.h"
 #include "shared/segment.h"
 #include "worker/worker.h"
@@ -17,7 +19,7 @@ void
 WorkerStatusInit(void)
 {
 	status = segment->status;	/* only workers write it */
-	status.since = segment->last_worker_start;
+	status.since = GetCurrentTimestamp();
 	status.credentials[0] = '\0';
 	status.credentials_expire_s = 0;
 	status.connections = 0;
