@@ -121,7 +121,7 @@ static const error_kind kinds[] = {
 	}},
 
 	{ANY, "still being fetched", DYNAMO_UNREACHABLE, {	/* first: why may be any of the next */
-			NO_CONNECTION, "there are no credentials yet for DynamoDB at %s",
+			NO_CONNECTION, "there are no valid credentials yet for DynamoDB at %s",
 			"Their source, which the server's log names, has not replied in time, or not with "
 			"credentials. Try again."
 	}},

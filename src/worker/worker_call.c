@@ -10,7 +10,8 @@
  *
  * A call that has no credentials, or none that DynamoDB accepts, waits while some
  * are fetched, for no longer than its time-out.  If their source fails for a moment, the call
- * fails as if DynamoDB were out of reach, and is repeated as such.
+ * fails as if DynamoDB were out of reach, and is repeated as such: also when those in use have
+ * expired.
  *
  * The HTTP pool reports replies from its own turn, so they are handled at once.
  * A call that could not even be posted goes to a list that WorkerRunCalls()
@@ -267,7 +268,7 @@ post(Call *call)
 		WorkerWantCredentials();
 	if (WorkerCredentialsComing() && (call->refused || WorkerCredentials() == NULL))
 		dlist_push_tail(&waiting, &call->node);
-	else if (WorkerCredentials() == NULL && WorkerCredentialsMayCome())
+	else if ((call->refused || WorkerCredentials() == NULL) && WorkerCredentialsMayCome())
 		fail(call, DYNAMO_UNREACHABLE,
 			 psprintf("credentials are still being fetched. %s", WorkerCredentialsWords()));
 	else if (WorkerCredentials() == NULL)

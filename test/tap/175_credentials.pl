@@ -191,10 +191,18 @@ is(times_logged($node, $not_fetched), 1, 'the log tells once');
 $double->credentials($second, state => 'expired');
 like(
 	error_of($node, q{SELECT ddb_lock_acquire('b')}),
-	qr/ERROR: +28000: .*DETAIL: .*The credentials came from instance metadata.* Fetching new ones failed: .*HTTP status 500/s,
+	qr/ERROR: +08006: there are no valid credentials yet.*DETAIL: .*The credentials came from instance metadata.* Fetching new ones failed: .*HTTP status 500/s,
 	'when they have expired, the detail says why there are no others');
+$node->append_conf('postgresql.conf', "ddblock.retry_timeout = '10min'\n");
+$node->reload;
+my $waiting = session($node);
+$waiting->send(q{SELECT ddb_lock_acquire('b')});
+my $tried = $sources->log;
+wait_for { $sources->log >= $tried + 6 } 'more tries';
 next_credentials();
-recovers($node, 'the source to recover');
+like($waiting->result, qr/^\d+$/, 'a session waits for others, within ddblock.retry_timeout');
+$waiting->quit;
+$node->append_conf('postgresql.conf', "ddblock.retry_timeout = '3s'\n");
 is(times_logged($node, $fetched), 2, 'which the log tells');
 $session->quit;
 
@@ -213,7 +221,7 @@ pass('a role that is attached later is found without a reload');
 $sources->set(status => 503);
 restart($node);
 like(error_of($node, q{SELECT ddb_lock_acquire('b')}),
-	qr/ERROR: +08006: there are no credentials yet.*DETAIL: .*HTTP status 503.*HINT: .*source/s,
+	qr/ERROR: +08006: there are no valid credentials yet.*DETAIL: .*HTTP status 503.*HINT: .*source/s,
 	'a source that fails for a moment: a session waits for ddblock.retry_timeout');
 $node->append_conf('postgresql.conf', "ddblock.retry_timeout = '10min'\n");
 $node->reload;
