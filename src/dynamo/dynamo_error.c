@@ -120,7 +120,12 @@ static const error_kind kinds[] = {
 			"Try again. If this lasts, keep programs other than ddblock from writing to the table."
 	}},
 
-	{ANY, "still being fetched", DYNAMO_UNREACHABLE, {	/* first: why may be any of the next */
+	/* These two come first: why may be any of the next. */
+	{ANY, "No usable Region", DYNAMO_UNREACHABLE, {
+			NO_CONNECTION, "there is no Region yet for %s",
+			"Its source, which the detail names last, has not replied with one. Try again."
+	}},
+	{ANY, "still being fetched", DYNAMO_UNREACHABLE, {
 			NO_CONNECTION, "there are no valid credentials yet for DynamoDB at %s",
 			"Their source, which the server's log names, has not replied in time, or not with "
 			"credentials. Try again."

@@ -69,7 +69,8 @@ void
 ErrorsStillTrying(const char *message)
 {
 	ereport(NOTICE,
-			(errmsg("still waiting for DynamoDB at %s", segment->place.url),
+			(errmsg("still waiting for DynamoDB%s%s", segment->place.url[0] != '\0' ? " at " : "",
+					segment->place.url),
 			 errdetail("Requests are being repeated: %s", Utf8ToMessage(message))));
 }
 

@@ -89,13 +89,14 @@ static void
 wait_for_place(void)
 {
 	int64		wake;
+	bool		passes;
 
 	while (!WorkerFindPlace(SegmentNow(), &wake))
 	{
 		long		left_ms = wake == PG_INT64_MAX ? -1 :
 			Max(wake - SegmentNow(), 0) / 1000 + 1;
 
-		if (WorkerPlaceProblem()[0] != '\0')
+		if (WorkerPlaceProblem(&passes)[0] != '\0')
 			WorkerRefuseRequests();
 		(void) WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH |
 								 (left_ms < 0 ? 0 : WL_TIMEOUT),

@@ -440,12 +440,12 @@ extern void WorkerRefuseRequests(void);
 
 /*
  * Finds Region, endpoint and credentials.  False if something is missing: then the log says
- * what, as does WorkerPlaceProblem(), unless that is "" because instance metadata has just
- * been asked.  To be called again at *wake and whenever WorkerFetchFd() is readable.
+ * what, as does WorkerPlaceProblem(), which may pass, unless that is "" because instance metadata
+ * has just been asked.  To be called again at *wake and whenever WorkerFetchFd() is readable.
  */
 extern bool WorkerFindPlace(int64 now, int64 *wake);
 extern void WorkerPlaceReload(void);
-extern const char *WorkerPlaceProblem(void);
+extern const char *WorkerPlaceProblem(bool *passes);
 
 /* ----------------------------------------------------------------
  * worker_queue.c: Sessions' calls on the queues' table, and replies in pieces.

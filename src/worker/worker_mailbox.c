@@ -215,12 +215,17 @@ op_of(const MailboxRequest *request)
 }
 
 /*
- * Without a Region or an endpoint, every request gets the same answer.  Race with
- * a post: bells are cleared before the slots are read.
+ * Without a Region or an endpoint, every request gets the same answer: at once, or, if that
+ * trouble may pass, when the request has waited for ddblock.retry_timeout.  Race with a post:
+ * bells are cleared before the slots are read.
  */
 void
 WorkerRefuseRequests(void)
 {
+	bool		passes;
+	const char *problem = WorkerPlaceProblem(&passes);
+	int64		before = SegmentNow() - (passes ? (int64) ddblock_retry_timeout * 1000 : 0);
+
 	for (uint32 w = 0; w < segment->bell_words; w++)
 		(void) pg_atomic_exchange_u64(&segment_bells[w], 0);
 	for (uint32 i = 0; i < segment->max_sessions; i++)
@@ -231,11 +236,13 @@ WorkerRefuseRequests(void)
 		dynamo_op	op;
 
 		if (!mailbox_peek(&segment_mailbox, i, &session, &seq) ||
+			segment_slots[i].request.posted > before ||
 			(out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD)) == NULL)
 			continue;
 		op = op_of(&segment_slots[i].request);
 		shared_add(&segment->ops[op].errors, 1);
-		WorkerFillFailure(out, MAILBOX_NO_PLACE, op, DYNAMO_OK, WorkerPlaceProblem());
+		WorkerFillFailure(out, passes ? MAILBOX_FAILED : MAILBOX_NO_PLACE, op,
+						  passes ? DYNAMO_UNREACHABLE : DYNAMO_OK, problem);
 		mailbox_end_answer(&segment_mailbox, session, seq);
 	}
 }

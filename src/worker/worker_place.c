@@ -9,7 +9,8 @@
  * stays up, tells every caller what is missing, and tries again after a reload.
  *
  * Instance metadata is the Region's last source.  Callers wait while it is asked for the
- * first time.  If it does not tell, the worker asks again, with growing delays.
+ * first time.  If it does not tell, the worker asks again, with growing delays; if its server
+ * fails for a moment, callers wait for ddblock.retry_timeout.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,6 +26,7 @@
 #define NO_REGION "No usable Region"
 
 static char problem[MAILBOX_TEXT_SIZE];
+static bool may_pass;			/* the problem */
 static int64 look_at;			/* PG_INT64_MAX: after a reload */
 
 static aws_fetch fetch;
@@ -40,6 +42,7 @@ set_problem(const char *what, const char *error, const char *more)
 {
 	bool		first = problem[0] == '\0';
 
+	may_pass = false;
 	snprintf(problem, sizeof(problem), "%s: %s%s%s.", what, error, more[0] != '\0' ? "; " : "",
 			 more);
 	if (first)
@@ -58,7 +61,9 @@ take_region(aws_fetch *done, bool found)
 		aws_renewal_failed(&renewal, SegmentNow(), pg_prng_uint64(&pg_global_prng_state));
 		look_at = renewal.next;
 		set_problem(NO_REGION, tried, done->error);
+		may_pass = done->may_pass;
 	}
+	SegmentTell(&segment->trouble, !found && may_pass ? DYNAMO_UNREACHABLE : DYNAMO_OK, problem);
 	aws_wipe(done);
 }
 
@@ -118,7 +123,7 @@ WorkerFindPlace(int64 now, int64 *wake)
 	}
 	if (segment->place.url[0] == '\0')
 	{
-		*wake = asking ? now + WORKER_FETCH_LOOK_US : look_at;
+		*wake = asking || may_pass ? now + WORKER_FETCH_LOOK_US : look_at;
 		return false;
 	}
 	WorkerFindCredentials();
@@ -144,6 +149,7 @@ void
 WorkerPlaceReload(void)
 {
 	problem[0] = '\0';
+	may_pass = false;
 	renewal = (aws_renewal) {0};
 	look_at = 0;
 	outdated = asking;
@@ -152,7 +158,8 @@ WorkerPlaceReload(void)
 }
 
 const char *
-WorkerPlaceProblem(void)
+WorkerPlaceProblem(bool *passes)
 {
+	*passes = may_pass;
 	return problem;
 }

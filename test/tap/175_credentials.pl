@@ -599,11 +599,16 @@ metadata_service_num_attempts = 6
 aws_access_key_id = AKIDKEYS
 aws_secret_access_key = secretOfKeys
 CONFIG
-next_credentials(signers => { AKIDKEYS => 'secretOfKeys' });
+next_credentials(signers => { AKIDKEYS => 'secretOfKeys' }, status => 503);
 my $placed = cluster('placed',
 	{ %instance, AWS_ENDPOINT_URL_STS => $url, AWS_METADATA_SERVICE_TIMEOUT => 20 },
 	"ddblock.region = ''\n");
 my $unplaced = qr/ddblock does not know where its lock table is/;
+like(error_of($placed, q{SELECT ddb_lock_acquire('b')}),
+	qr/ERROR: +08006: there is no Region yet for lock table "lockTable"\n.*DETAIL: .*: HTTP status 503/s,
+	'a source of the Region that fails for a moment: a session waits for ddblock.retry_timeout');
+$sources->set(status => 0);
+wait_for { error_of($placed, q{SELECT ddb_lock_acquire('b')}) =~ /ERROR: +55000/ } 'another answer';
 like(error_of($placed, q{SELECT ddb_lock_acquire('b')}),
 	qr/ERROR: +55000: $unplaced\n.*DETAIL: +No usable Region: ddblock\.region, .*; instance metadata at \Q$url\E: Region: HTTP status 404\./s,
 	'instance metadata is the last source of the Region');
@@ -631,6 +636,16 @@ $sources->set(region => 'us-east-1', delay_s => 0.5);
 restart($placed);
 works($placed, 'callers wait while metadata is asked at the start');
 is($placed->safe_psql('postgres', 'SELECT region FROM ddb_status'), 'us-east-1', 'for another Region');
+$placed->append_conf('postgresql.conf', "ddblock.retry_timeout = '10min'\n");
+$sources->set(status => 503, delay_s => 0);
+restart($placed);
+$session = session($placed);
+$session->send(q{SELECT ddb_lock_acquire('b')});
+$logged = $sources->log;
+wait_for { $sources->log >= $logged + 13 } 'a third series of six tries';
+$sources->set(status => 0);
+like($session->result, qr/^\d+$/, '... also if its server fails at first');
+$session->quit;
 $placed->stop;
 unlink "$home/.aws/config";
 $sources->set(delay_s => 0);
