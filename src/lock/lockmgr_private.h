@@ -335,6 +335,7 @@ struct lockmgr
 	int64_t		alone_at;		/* when a last resort was sent, */
 	int64_t		alone_worked;	/* ... and when one succeeded, if no batch has since; 0: none */
 
+	int64_t		slowest_us;		/* of the last replies; each faster one lowers it */
 	backoff_budget budget;		/* cannot_pay: of the call that ends now */
 
 	int64_t		release_at;		/* the last release that was put off */

@@ -258,6 +258,15 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 	lm_remember(lm, lock);
 }
 
+/* How long replies take, to which attempts are adapted.  A request that got none does not tell. */
+static void
+note_speed(lockmgr *lm, dynamo_status status, int64_t took)
+{
+	if (status == DYNAMO_UNKNOWN || status == DYNAMO_UNREACHABLE)
+		return;
+	lm->slowest_us = took > lm->slowest_us ? took : lm->slowest_us - (lm->slowest_us - took) / 8;
+}
+
 void
 lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 			  const dynamo_reply *reply)
@@ -272,6 +281,7 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 	lm->calls_in_flight--;
 	lm->renewals_in_flight -= call.renewal;
 	lm_begin_reply(lm, now, reply, call.sent);
+	note_speed(lm, reply->status, now - call.sent);
 	lm_pay(lm, &call, reply);
 	if (lm_is_batch_check(&call))
 		lm_batch_checked(lm, now, reply);

@@ -92,25 +92,33 @@ take_call(lockmgr *lm, int64_t now, bool renewal)
 	}
 }
 
-/* One attempt may take a third of the time left to the deadline. */
+/*
+ * One attempt may take a third of the time left to the deadline, so that others can follow.  But it
+ * may always take twice as long as the slowest of the last replies, even beyond the deadline: a
+ * reply that takes longer than that third would never be heard, nor would one to a batch that other
+ * locks share, which have more time.
+ */
 static int64_t
 attempt_timeout(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
-	int64_t		timeout = lm->request_timeout_us;
+	int64_t		most = lm->request_timeout_us < lm->retry_timeout_us ?
+		lm->request_timeout_us : lm->retry_timeout_us;
+	int64_t		least = 2 * lm->slowest_us > ATTEMPT_MIN_US ? 2 * lm->slowest_us : ATTEMPT_MIN_US;
+	int64_t		timeout = most;
 	int64_t		deadline;
 
-	if (lm->retry_timeout_us < timeout)
-		timeout = lm->retry_timeout_us;
 	if (lock->lease != NULL)
 	{
 		const struct lease *l = &lock->lease->l;
 
 		deadline = l->state == LEASE_HELD ? l->valid_until :
 			l->pending.first_sent + l->pending.lease_ms * 1000 - l->pending.margin_us;
-		if (deadline > now && (deadline - now) / 3 < timeout)
+		if (deadline > now)
 			timeout = (deadline - now) / 3;
 	}
-	return timeout > ATTEMPT_MIN_US ? timeout : ATTEMPT_MIN_US;
+	if (timeout < least)
+		timeout = least;
+	return timeout < most ? timeout : most;
 }
 
 /*

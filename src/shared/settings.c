@@ -349,8 +349,8 @@ define_timeouts(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.request_timeout",
 							"Maximum time to wait for the reply to one attempt of a request.",
-							"An attempt to renew a lease waits for at most a third of the time "
-							"left to its deadline.",
+							"An attempt to renew a lease waits for at most a third of the time left to "
+							"its deadline, or twice as long as the slowest of the last replies took.",
 							&ddblock_request_timeout, 5000, 100, 300000, PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.retry_timeout",

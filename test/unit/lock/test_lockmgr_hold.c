@@ -604,21 +604,55 @@ LOCKMGR_TEST(a_lease_that_is_not_renewed_is_lost_at_its_deadline)
 	assert_int_equal(h->asked[0].answer.loss, LOSS_UNREACHABLE);
 }
 
-LOCKMGR_TEST(attempts_get_shorter_as_the_deadline_comes_near)
+/* All attempts are lost from now on: each may take a third of the time left, and always so long. */
+static void
+assert_attempts(harness *h, int64_t least)
 {
-	const lease *l = get(h, 0, "a");
-	int64_t		deadline = l->valid_until;
+	int64_t		deadline = saved_of(h, 0, "a")->valid_until;
+	int			first = h->call_count;
 
 	h->fate = FATE_LOST_REQUEST;
 	run_until(h, deadline);
-	for (int i = 1; i < h->call_count; i++)
+	assert_true(h->call_count > first + 3);
+	for (int i = first; i < h->call_count; i++)
 	{
-		int64_t		left = deadline - h->calls[i].sent;
+		int64_t		most = (deadline - h->calls[i].sent) / 3;
 
-		if (left < 150 * MS)
-			left = 150 * MS;
-		assert_int_equal(h->calls[i].c.timeout_us, left / 3 < ATTEMPT_US ? left / 3 : ATTEMPT_US);
+		if (most < least)
+			most = least;
+		assert_int_equal(h->calls[i].c.timeout_us, most < ATTEMPT_US ? most : ATTEMPT_US);
 	}
+}
+
+LOCKMGR_TEST(attempts_get_shorter_as_the_deadline_comes_near)
+{
+	get(h, 0, "a");
+	assert_attempts(h, 50 * MS);
+}
+
+/* DynamoDB replies to one request after so long. */
+static void
+reply_late(harness *h, int64_t after)
+{
+	next_fate(h, FATE_HOLD);
+	look_up(h, 1, "b");
+	run(h, after);
+	deliver(h, last_call(h));
+}
+
+LOCKMGR_TEST(who_replies_slowly_is_waited_for)
+{
+	get(h, 0, "a");
+	reply_late(h, 300 * MS);
+	assert_attempts(h, 600 * MS);
+}
+
+LOCKMGR_TEST(who_was_slow_once_is_not_waited_for_for_ever)
+{
+	get(h, 0, "a");
+	reply_late(h, 300 * MS);
+	run(h, 20 * LEASE_US);
+	assert_attempts(h, 50 * MS);
 }
 
 /* What fails at once is tried again before a quarter of the time left has passed. */
