@@ -155,4 +155,7 @@ sim_draw_plan(sim *s)
 	/* Not drawn: the other seeds are as they would be without queues. */
 	if (plan->kind == KIND_STORM && s->seed % 5 == 0)
 		draw_queue(plan);
+	/* Nor would they be with slow servers: replies take up to 400 ms. */
+	if (plan->kind == KIND_STORM && s->seed % 7 == 0)
+		plan->hop = sim_between(s, 10, 200) * MS;
 }
