@@ -36,10 +36,13 @@
 #define RETRY_MAX_US INT64CONST(5000000)
 
 /*
- * The dead incarnation's tokens were not so far above DynamoDB's time, nor above the token
- * that it had seen in the item.
+ * The dead incarnation's tokens were not so far above DynamoDB's time: the bounds of that were a
+ * second and the longest ddblock.request_timeout (5 min) apart, and the drift of a day (43 s).
  */
-#define TOKENS_AHEAD INT64CONST(2000000)
+#define AHEAD_OF_TIME INT64CONST(360000000)
+
+/* They were not so far above the token that it had seen in the item, which only rises. */
+#define AHEAD_OF_ITEM INT64CONST(2000000)
 
 /* The longest lease is a day: after that, every lock in the journal is free. */
 #define FREE_ANYWAY_US LOCKMGR_DEAD_AFTER(INT64CONST(86400000000))
@@ -155,7 +158,7 @@ is_settled(Freeing *freeing, const dynamo_result *result)
 		freeing->op = DYNAMO_BAR_NEW;
 		return false;
 	}
-	if (item->has_token && !item->bad_token && item->token < PG_INT64_MAX - TOKENS_AHEAD)
+	if (item->has_token && !item->bad_token && item->token < PG_INT64_MAX - AHEAD_OF_ITEM)
 		freeing->token = item->token;
 	else if (freeing->op != DYNAMO_READ)
 		barred = true;			/* such a token keeps everybody out */
@@ -201,7 +204,7 @@ send_write(Freeing *freeing, int64 now)
 		.kind = freeing->kind,
 		.me = dynamo_incarnation(journal->owner),
 	};
-	int64		token = Max(WorkerEpochHigh(now), freeing->token) + TOKENS_AHEAD;
+	int64		token = Max(WorkerEpochHigh(now) + AHEAD_OF_TIME, freeing->token + AHEAD_OF_ITEM);
 	dynamo_write write = {
 		.op = freeing->op,
 		.name = freeing->slot.name,

@@ -11,7 +11,8 @@
 #include "sim.h"
 
 #define RETRY_MAX SECOND
-#define TOKENS_AHEAD (2 * SECOND)
+#define AHEAD_OF_TIME (360 * SECOND)
+#define AHEAD_OF_ITEM (2 * SECOND)
 
 /* The cluster crashes: its incarnation's journal lists its locks, but for detached ones. */
 void
@@ -88,7 +89,8 @@ sim_journal_send(sim *s, sim_cluster *c, const sim_event *event)
 		.kind = dead->kind,.me = dynamo_incarnation(dead->owner)
 	};
 	int64_t		high_us = sim_local(s, c) + epoch_clock_high(&c->clock, sim_local(s, c));
-	int64_t		token = (high_us > dead->token ? high_us : dead->token) + TOKENS_AHEAD;
+	int64_t		ahead_us = high_us + AHEAD_OF_TIME;
+	int64_t		token = ahead_us > dead->token + AHEAD_OF_ITEM ? ahead_us : dead->token + AHEAD_OF_ITEM;
 	dynamo_write write = {
 		.op = dead->op,.name = lock->name,.name_len = lock->name_len,
 		.owner = dead->owner,.any_version = true,.version = dead->version,.expected = "",
