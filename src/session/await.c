@@ -24,8 +24,6 @@
 #include "utils/lsyscache.h"
 
 #include "session/session.h"
-#include "shared/compat.h"
-#include "shared/shared.h"
 
 /* The session may hold it, too.  To hold it once more shows whose it is. */
 static bool

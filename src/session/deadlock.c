@@ -46,9 +46,6 @@
 #include "utils/wait_event.h"
 
 #include "session/session.h"
-#include "shared/compat.h"
-#include "shared/segment.h"
-#include "shared/shared.h"
 
 #define PAUSE_MOST_US (8 * USECS_PER_SEC)
 

@@ -33,9 +33,6 @@
 #include "utils/snapmgr.h"
 
 #include "session/session.h"
-#include "shared/compat.h"
-#include "shared/segment.h"
-#include "shared/shared.h"
 
 #define EXTENSION "ddblock"
 

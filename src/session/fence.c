@@ -20,7 +20,6 @@
 #include "access/xact.h"
 
 #include "session/session.h"
-#include "shared/errors.h"
 
 /* Nest level of the innermost open (sub)transaction with a fence, or 0. */
 static int	fence_level = 0;

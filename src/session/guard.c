@@ -24,9 +24,6 @@
 #include "access/xact.h"
 
 #include "session/session.h"
-#include "shared/errors.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 
 static bool had_effect = false;
 static volatile sig_atomic_t passed = 0;

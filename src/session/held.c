@@ -32,8 +32,6 @@
 #include "utils/memutils.h"
 
 #include "session/session.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 
 static HTAB *held_locks = NULL;
 static dlist_head held_list = DLIST_STATIC_INIT(held_list);

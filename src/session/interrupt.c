@@ -54,9 +54,6 @@
 #include "tcop/tcopprot.h"
 
 #include "session/session.h"
-#include "shared/compat.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 
 #define INTERRUPT_AGAIN_US USECS_PER_SEC
 #define HOLDOFF_AGAIN_US INT64CONST(100000)

@@ -17,10 +17,6 @@
 #include "utils/acl.h"
 
 #include "session/session.h"
-#include "shared/compat.h"
-#include "shared/errors.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 
 static void
 require_exclusive(const LockName *name, lock_mode mode)

@@ -15,9 +15,6 @@
 #include "miscadmin.h"
 
 #include "session/session.h"
-#include "shared/errors.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 
 static bool
 find(const LockName *name, campaign *found)

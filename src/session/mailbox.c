@@ -20,9 +20,6 @@
 #include "utils/snapmgr.h"
 
 #include "session/session.h"
-#include "shared/compat.h"
-#include "shared/errors.h"
-#include "shared/shared.h"
 
 /* How long a session waits for a worker to start. */
 #define WORKER_PATIENCE_US (5 * USECS_PER_SEC)

@@ -16,10 +16,7 @@
  */
 #include "postgres.h"
 
-#include "dynamo/dynamo.h"
 #include "session/session.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 
 void
 NameRequire(const LockName *name)

@@ -15,8 +15,6 @@
 #include "replication/walsender.h"
 
 #include "session/session.h"
-#include "shared/compat.h"
-#include "shared/settings.h"
 
 static LocalTransactionId excused = InvalidLocalTransactionId;
 

@@ -14,8 +14,6 @@
 #include "utils/memutils.h"
 
 #include "session/session.h"
-#include "shared/errors.h"
-#include "shared/settings.h"
 
 /* DynamoDB knows a transaction's token for 10 minutes; a copy may be late. */
 #define REPEAT_MAX_MS (4 * 60 * 1000)

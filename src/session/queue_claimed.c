@@ -20,8 +20,6 @@
 #include "utils/memutils.h"
 
 #include "session/session.h"
-#include "shared/errors.h"
-#include "shared/shared.h"
 
 /* The part of the places for completions that one session may take. */
 #define SHARE_OF_PLACES 2

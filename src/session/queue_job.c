@@ -12,9 +12,6 @@
 #include "miscadmin.h"
 
 #include "session/session.h"
-#include "shared/errors.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 
 /* How long a session waits for a lock whose job is being finished. */
 #define PATIENCE_MS 1000

@@ -10,8 +10,6 @@
 #include "storage/ipc.h"
 
 #include "session/session.h"
-#include "shared/errors.h"
-#include "shared/shared.h"
 
 /* How long a session waits until its last completion has taken effect. */
 #define SETTLE_US USECS_PER_SEC

@@ -21,8 +21,6 @@
 
 #include "lock/backoff.h"
 #include "session/session.h"
-#include "shared/errors.h"
-#include "shared/shared.h"
 
 /* So many refusals in a row may tell nothing new: some seconds. */
 #define STALLED_MOST 10

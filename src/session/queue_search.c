@@ -23,10 +23,7 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
-#include "queue/queue.h"
 #include "session/session.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 
 #define ALONE_FIRST_US (USECS_PER_SEC / 10)
 #define ALONE_MOST_US (30 * USECS_PER_SEC)

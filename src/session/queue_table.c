@@ -11,11 +11,7 @@
  */
 #include "postgres.h"
 
-#include "dynamo/dynamo.h"
 #include "session/session.h"
-#include "shared/segment.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 
 #define RECHECK_US (3600 * USECS_PER_SEC)
 

@@ -21,10 +21,6 @@
 #include "utils/snapmgr.h"
 
 #include "session/session.h"
-#include "shared/compat.h"
-#include "shared/errors.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 
 /* A hold whose note is gone. */
 typedef struct Ending

@@ -17,7 +17,9 @@
 #include "lock/uuid.h"
 #include "queue/queue.h"
 #include "shared/compat.h"
+#include "shared/errors.h"
 #include "shared/segment.h"
+#include "shared/settings.h"
 #include "shared/shared.h"
 
 /* ----------------------------------------------------------------

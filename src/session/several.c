@@ -15,7 +15,6 @@
 #include "postgres.h"
 
 #include "session/session.h"
-#include "shared/errors.h"
 
 typedef struct Several
 {

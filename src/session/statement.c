@@ -33,9 +33,6 @@
 #include "utils/lsyscache.h"
 
 #include "session/session.h"
-#include "shared/compat.h"
-#include "shared/errors.h"
-#include "shared/shared.h"
 
 static ExecutorStart_hook_type prev_executor_start = NULL;
 static ExecutorRun_hook_type prev_executor_run = NULL;

@@ -14,12 +14,8 @@
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 
-#include "dynamo/dynamo.h"
 #include "lock/backoff.h"
 #include "session/session.h"
-#include "shared/errors.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 
 #define PAGE_MIN 20				/* items that DynamoDB looks at */
 #define PAGE_MAX 500

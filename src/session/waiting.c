@@ -16,9 +16,6 @@
 #include "utils/timestamp.h"
 
 #include "session/session.h"
-#include "shared/compat.h"
-#include "shared/errors.h"
-#include "shared/shared.h"
 
 /* Limits of the time between two looks at the holder. */
 #define LOOK_MIN_US (100 * INT64CONST(1000))

@@ -13,16 +13,11 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/execdesc.h"
-#include "fmgr.h"
 #include "lib/qunique.h"
 #include "nodes/execnodes.h"
 #include "tcop/pquery.h"
 #include "utils/array.h"
 
-#include "session/session.h"
-#include "shared/errors.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 #define NAMES_MAX 1000

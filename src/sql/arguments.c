@@ -10,10 +10,6 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "session/session.h"
-#include "shared/compat.h"
-#include "shared/errors.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 #define LEASE_MIN_MS 2000

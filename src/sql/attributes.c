@@ -16,9 +16,6 @@
 #include "utils/json.h"
 #include "utils/jsonb.h"
 
-#include "dynamo/dynamo.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 #define COUNT_MAX 32			/* attributes */

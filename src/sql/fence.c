@@ -27,12 +27,9 @@
 
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
-#include "session/session.h"
-#include "shared/errors.h"
 #include "sql/sql.h"
 
 #define FENCES "ddb_fences"

@@ -16,14 +16,10 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
-#include "session/session.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 /* Raises if the item is not the unusable one with this digest. */

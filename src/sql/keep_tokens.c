@@ -18,7 +18,6 @@
 #include "access/htup_details.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"

@@ -10,11 +10,8 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "funcapi.h"
 
-#include "session/session.h"
-#include "shared/errors.h"
 #include "sql/sql.h"
 
 /* The columns, in order. */

@@ -8,11 +8,8 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "utils/timestamp.h"
 
-#include "session/session.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_release);

@@ -7,14 +7,10 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 
-#include "session/session.h"
-#include "shared/compat.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 /* The function's columns, in order. */

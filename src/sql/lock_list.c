@@ -15,12 +15,9 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "funcapi.h"
 #include "utils/memutils.h"
 
-#include "session/session.h"
-#include "shared/errors.h"
 #include "sql/sql.h"
 
 /* The columns, in order. */

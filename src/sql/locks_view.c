@@ -11,13 +11,10 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "session/session.h"
-#include "shared/errors.h"
 #include "sql/sql.h"
 
 /* The columns of ddb_locks, in order. */

@@ -11,11 +11,8 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "miscadmin.h"
 
-#include "session/session.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 /* A lease may be lost, or let go, at any time. */

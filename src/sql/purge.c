@@ -19,10 +19,6 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
-
-#include "session/session.h"
-#include "shared/errors.h"
 #include "sql/sql.h"
 
 /*

@@ -11,9 +11,6 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "session/session.h"
-#include "shared/errors.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 #define OUR_IDS "ddblock#"

@@ -15,13 +15,10 @@
 
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 
-#include "session/session.h"
-#include "shared/errors.h"
 #include "sql/sql.h"
 
 #define DONE "ddb_queue_done"

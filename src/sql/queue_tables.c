@@ -15,7 +15,6 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
@@ -24,10 +23,6 @@
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
 
-#include "session/session.h"
-#include "shared/errors.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 #define DONE "ddb_queue_done"

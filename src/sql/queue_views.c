@@ -7,13 +7,10 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "funcapi.h"
 #include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 
-#include "session/session.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 typedef struct Summary

@@ -9,17 +9,12 @@
 
 #include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
-#include "session/session.h"
-#include "shared/errors.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 #define DEDUP_MOST_MS YEAR_MS

@@ -15,7 +15,6 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 void

@@ -8,14 +8,7 @@
 #ifndef DDBLOCK_SQL_SQL_H
 #define DDBLOCK_SQL_SQL_H
 
-#include "postgres.h"
-
-#include "fmgr.h"
-
-#include "lock/lockmgr.h"
-#include "queue/queue.h"
 #include "session/session.h"
-#include "shared/compat.h"
 
 /* ----------------------------------------------------------------
  * arguments.c: Reads and checks the arguments that the SQL functions share.

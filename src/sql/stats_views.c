@@ -10,13 +10,9 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
 
-#include "session/session.h"
-#include "shared/errors.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 /* The columns of ddb_operations, in order. */

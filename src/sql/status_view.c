@@ -10,12 +10,8 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "utils/timestamp.h"
 
-#include "shared/errors.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "shared/version.h"
 #include "sql/sql.h"
 

@@ -10,12 +10,6 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
-
-#include "session/session.h"
-#include "shared/errors.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "sql/sql.h"
 
 static bool

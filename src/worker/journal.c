@@ -15,7 +15,6 @@
 #include "pgstat.h"
 #include "storage/fd.h"
 
-#include "shared/segment.h"
 #include "worker/worker.h"
 
 #define DIRECTORY PG_STAT_TMP_DIR

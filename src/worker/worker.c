@@ -31,9 +31,6 @@
 #include "storage/proc.h"
 #include "utils/memutils.h"
 
-#include "shared/compat.h"
-#include "shared/segment.h"
-#include "shared/settings.h"
 #include "worker/worker.h"
 
 #define DRAIN_US INT64CONST(5000000)

@@ -17,7 +17,10 @@
 #include "lock/lockmgr.h"
 #include "lock/uuid.h"
 #include "net/net.h"
+#include "shared/compat.h"
 #include "shared/segment.h"
+#include "shared/settings.h"
+#include "shared/shared.h"
 
 /* ----------------------------------------------------------------
  * journal.c: The journal: a file with the names of the locks that this incarnation may

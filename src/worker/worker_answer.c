@@ -7,7 +7,6 @@
  */
 #include "postgres.h"
 
-#include "shared/shared.h"
 #include "worker/worker.h"
 
 MailboxAnswer *

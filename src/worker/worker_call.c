@@ -28,10 +28,6 @@
 #include "storage/latch.h"
 #include "utils/memutils.h"
 
-#include "aws/aws.h"
-#include "net/net.h"
-#include "shared/segment.h"
-#include "shared/settings.h"
 #include "shared/version.h"
 #include "worker/worker.h"
 

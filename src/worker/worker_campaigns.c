@@ -20,9 +20,6 @@
 #include "miscadmin.h"
 #include "postmaster/interrupt.h"
 
-#include "shared/segment.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "worker/worker.h"
 
 #define PROMOTION_LOOK_US USECS_PER_SEC

@@ -9,9 +9,6 @@
 
 #include "utils/timestamp.h"
 
-#include "aws/aws.h"
-#include "shared/segment.h"
-#include "shared/shared.h"
 #include "worker/worker.h"
 
 /* How wrong the machine's steady clock may run: NTP slews it by no more. */

@@ -18,10 +18,6 @@
 
 #include "access/xlog.h"
 
-#include "lock/lockmgr.h"
-#include "shared/segment.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "worker/worker.h"
 
 void

@@ -18,11 +18,6 @@
 #include "common/pg_prng.h"
 #include "utils/timestamp.h"
 
-#include "aws/aws.h"
-#include "shared/compat.h"
-#include "shared/segment.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "worker/worker.h"
 
 static aws_credentials credentials;

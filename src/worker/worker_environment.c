@@ -15,8 +15,6 @@
 
 #include "storage/fd.h"
 
-#include "shared/segment.h"
-#include "shared/settings.h"
 #include "worker/worker.h"
 
 #define FILE_MAX (1024 * 1024)	/* larger AWS files are not read */

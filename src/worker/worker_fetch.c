@@ -15,8 +15,6 @@
 #include "libpq/pqsignal.h"
 #include "storage/ipc.h"
 
-#include "net/net.h"
-#include "shared/segment.h"
 #include "worker/worker.h"
 
 #define IDLE_CLOSE_S 5

@@ -12,9 +12,6 @@
 
 #include "lock/backoff.h"
 #include "lock/trouble_log.h"
-#include "shared/segment.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "worker/worker.h"
 
 #define RETRY_CAP_US (5 * USECS_PER_SEC)

@@ -27,8 +27,6 @@
 #include "utils/memutils.h"
 
 #include "lock/backoff.h"
-#include "shared/segment.h"
-#include "shared/settings.h"
 #include "worker/worker.h"
 
 /* Releases in flight, if there are connections for them. */

@@ -13,9 +13,6 @@
 #include "utils/json.h"
 #include "utils/timestamp.h"
 
-#include "shared/segment.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "worker/worker.h"
 
 static void

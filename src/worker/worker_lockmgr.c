@@ -13,9 +13,6 @@
 #include "postmaster/interrupt.h"
 #include "storage/proc.h"
 
-#include "shared/segment.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "worker/worker.h"
 
 #define MAX_REMEMBERED 10000

@@ -14,8 +14,6 @@
 #include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 
-#include "shared/segment.h"
-#include "shared/settings.h"
 #include "worker/worker.h"
 
 static bool any_parked = false; /* perhaps */

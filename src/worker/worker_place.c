@@ -18,9 +18,7 @@
 
 #include "common/pg_prng.h"
 
-#include "aws/aws.h"
 #include "shared/errors.h"
-#include "shared/settings.h"
 #include "worker/worker.h"
 
 #define NO_REGION "No usable Region"

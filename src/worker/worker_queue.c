@@ -15,8 +15,6 @@
 #include "lib/ilist.h"
 #include "utils/memutils.h"
 
-#include "queue/queue.h"
-#include "shared/settings.h"
 #include "worker/worker.h"
 
 typedef struct Waiter

@@ -9,8 +9,6 @@
 
 #include "utils/timestamp.h"
 
-#include "net/net.h"
-#include "shared/segment.h"
 #include "worker/worker.h"
 
 static WorkerStatus status;

@@ -7,8 +7,6 @@
  */
 #include "postgres.h"
 
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "worker/worker.h"
 
 static dynamo_table table;

@@ -9,7 +9,6 @@
 
 #include "utils/memutils.h"
 
-#include "shared/settings.h"
 #include "worker/worker.h"
 
 static char *

@@ -13,9 +13,6 @@
 
 #include "common/pg_prng.h"
 
-#include "shared/segment.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "worker/worker.h"
 
 table_check worker_table_check;

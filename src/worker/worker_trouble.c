@@ -9,9 +9,6 @@
 #include "postgres.h"
 
 #include "lock/trouble_log.h"
-#include "shared/segment.h"
-#include "shared/settings.h"
-#include "shared/shared.h"
 #include "worker/worker.h"
 
 const char *
