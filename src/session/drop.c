@@ -127,6 +127,7 @@ refuse_with_rows(Oid relation)
 		return;
 	for (const Kept *table = kept; table < kept + lengthof(kept); table++)
 	{
+		const char *schema;
 		uint64		rows;
 
 		if (strcmp(name, table->table) != 0)
@@ -134,15 +135,12 @@ refuse_with_rows(Oid relation)
 		rows = count_rows(relation);
 		if (rows == 0)
 			continue;
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot drop extension \"%s\" while table \"%s\" has rows",
-						EXTENSION, name),
-				 errdetail_plural(table->loss, table->losses, (unsigned long) rows,
-								  (unsigned long long) rows),
-				 errhint(table->hint,
-						 quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
-													name))));
+		schema = get_namespace_name(get_rel_namespace(relation));
+		ErrorsState(errmsg("cannot drop extension \"%s\" while table \"%s\" has rows",
+						   EXTENSION, name),
+					errdetail_plural(table->loss, table->losses, (unsigned long) rows,
+									 (unsigned long long) rows),
+					errhint(table->hint, quote_qualified_identifier(schema, name)));
 	}
 }
 

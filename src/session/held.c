@@ -360,10 +360,8 @@ void
 HeldRefusePrepare(void)
 {
 	if (xact_acquisitions > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot PREPARE a transaction that has acquired transaction-scoped "
-						"ddblock locks")));
+		ErrorsUnsupported(errmsg("cannot PREPARE a transaction that has acquired "
+								 "transaction-scoped ddblock locks"));
 }
 
 void

@@ -22,11 +22,9 @@ static void
 require_exclusive(const LockName *name, lock_mode mode)
 {
 	if (mode != MODE_EXCLUSIVE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot join lock \"%s\"", name->text),
-				 errdetail("It is held %s.", ErrorsModeName(mode)),
-				 errhint("Acquire it in the same way.")));
+		ErrorsUnsupported(errmsg("cannot join lock \"%s\"", name->text),
+						  errdetail("It is held %s.", ErrorsModeName(mode)),
+						  errhint("Acquire it in the same way."));
 }
 
 static MailboxRequest
@@ -133,15 +131,12 @@ JoinedDetach(const LockName *name, int64 at_most_ms)
 	HeldLock   *held = SessionRequire(name);
 
 	if (held->mode != MODE_EXCLUSIVE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot detach lock \"%s\"", name->text),
-				 errdetail("This session holds it %s.", ErrorsModeName(held->mode))));
+		ErrorsUnsupported(errmsg("cannot detach lock \"%s\"", name->text),
+						  errdetail("This session holds it %s.", ErrorsModeName(held->mode)));
 	if (held->xact_depth > 0 || held->session_depth > 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot detach lock \"%s\"", name->text),
-				 errdetail("This session has acquired it several times, or for the transaction.")));
+		ErrorsState(errmsg("cannot detach lock \"%s\"", name->text),
+					errdetail("This session has acquired it several times, or for the "
+							  "transaction."));
 	if (SegmentReadLease(held->lease_index, &copy) &&
 		copy.lease.generation == held->lease_generation && copy.lease.detached)
 		ErrorsDetached(name->text);
@@ -165,10 +160,8 @@ JoinedOutlive(const LockName *name)
 
 	NameRefuseLed(name, held);
 	if (held->mode != MODE_EXCLUSIVE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("lock \"%s\" cannot outlive this session", name->text),
-				 errdetail("This session holds it %s.", ErrorsModeName(held->mode))));
+		ErrorsUnsupported(errmsg("lock \"%s\" cannot outlive this session", name->text),
+						  errdetail("This session holds it %s.", ErrorsModeName(held->mode)));
 	request.ask.hold_index = held->hold_index;
 	request.ask.lease_index = held->lease_index;
 	request.ask.lease_generation = held->lease_generation;

@@ -31,10 +31,8 @@ find(const LockName *name, campaign *found)
 pg_noreturn static void
 raise_no_campaign(const LockName *name)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("this cluster has no leadership \"%s\"", name->text),
-			 errhint("See the view ddb_leaderships, and \"ddblock.leaderships\".")));
+	ErrorsState(errmsg("this cluster has no leadership \"%s\"", name->text),
+				errhint("See the view ddb_leaderships, and \"ddblock.leaderships\"."));
 }
 
 /* False if the cluster does not lead any more. */
@@ -112,12 +110,9 @@ LeaderRequire(const LockName *name)
 
 	if (token != 0)
 		return token;
-	SegmentCount(EVENT_LK001);
-	ereport(ERROR,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("this cluster does not lead \"%s\"", name->text),
-			 find(name, &c) ? 0 :
-			 errdetail("It does not want to: it is a standby, or its worker has not begun.")));
+	ErrorsNoLease(errmsg("this cluster does not lead \"%s\"", name->text),
+				  find(name, &c) ? 0 :
+				  errdetail("It does not want to: it is a standby, or its worker has not begun."));
 }
 
 bool

@@ -25,13 +25,11 @@ NameRequire(const LockName *name)
 	const char *wrong = dynamo_name_wrong(&table, name->utf8, strlen(name->utf8));
 
 	if (wrong != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("no lock can have the name \"%s\"", name->text),
-				 errdetail("%s", wrong),
-				 table.sort_separator == '\0' ? 0 :
-				 errhint("The first \"%c\" in a name is the separator: see "
-						 "\"ddblock.sort_separator\".", table.sort_separator)));
+		ErrorsArgument(errmsg("no lock can have the name \"%s\"", name->text),
+					   errdetail("%s", wrong),
+					   table.sort_separator == '\0' ? 0 :
+					   errhint("The first \"%c\" in a name is the separator: see "
+							   "\"ddblock.sort_separator\".", table.sort_separator));
 }
 
 bool
@@ -92,10 +90,8 @@ NameRefuseLed(const LockName *name, const HeldLock *held)
 {
 	if ((held == NULL || !held->leader) && !campaign_is_listed(ddblock_leaderships, name->utf8))
 		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("lock \"%s\" is for this cluster as a whole, not for a session",
-					name->text),
-			 errdetail("\"ddblock.leaderships\" names it."),
-			 errhint("Ask with ddb_leadership_held() whether this cluster holds it.")));
+	ErrorsState(errmsg("lock \"%s\" is for this cluster as a whole, not for a session",
+					   name->text),
+				errdetail("\"ddblock.leaderships\" names it."),
+				errhint("Ask with ddb_leadership_held() whether this cluster holds it."));
 }

@@ -155,9 +155,8 @@ QueueClaimRefusePrepare(void)
 	dlist_foreach(iter, &claims)
 	{
 		if (dlist_container(QueueClaim, node, iter.cur)->is.finish_level > 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("cannot PREPARE a transaction that has completed a job of a queue")));
+			ErrorsUnsupported(errmsg("cannot PREPARE a transaction that has completed a job of a "
+									 "queue"));
 	}
 }
 
@@ -171,12 +170,10 @@ QueueClaimCommit(void)
 		const QueueClaim *claim = dlist_container(QueueClaim, node, iter.cur);
 
 		if (claim->is.finish_level > 0 && QueueClaimIsVoid(claim))
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("lock \"%s\" was given up after its job had been completed",
-							Utf8ToMessage(claim->lock)),
-					 errdetail("Another session may be working on the job."),
-					 errhint("The lock is released when the transaction has committed.")));
+			ErrorsState(errmsg("lock \"%s\" was given up after its job had been completed",
+							   Utf8ToMessage(claim->lock)),
+						errdetail("Another session may be working on the job."),
+						errhint("The lock is released when the transaction has committed."));
 	}
 }
 

@@ -64,19 +64,18 @@ QueueOwnRequire(const QueueName *name, int64 number)
 		claim = NULL;
 	}
 	if (claim == NULL || claim->is.number != number)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("this session has not claimed job %lld of resource \"%s\" in queue \"%s\"",
-						(long long) number, Utf8ToMessage(name->resource), name->queue),
-				 claim != NULL ?
-				 errdetail("It has claimed job %lld of that resource.", (long long) claim->is.number) :
-				 errdetail("It never had it, or has finished it or given it back."),
-				 errhint("ddb_queue_claim() claims jobs.")));
+		ErrorsState(errmsg("this session has not claimed job %lld of resource \"%s\" in queue "
+						   "\"%s\"", (long long) number, Utf8ToMessage(name->resource),
+						   name->queue),
+					claim != NULL ?
+					errdetail("It has claimed job %lld of that resource.",
+							  (long long) claim->is.number) :
+					errdetail("It never had it, or has finished it or given it back."),
+					errhint("ddb_queue_claim() claims jobs."));
 	if (claim->is.finish_level > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("this transaction has completed job %lld of resource \"%s\" in queue \"%s\" already",
-						(long long) number, Utf8ToMessage(name->resource), name->queue)));
+		ErrorsState(errmsg("this transaction has completed job %lld of resource \"%s\" in queue "
+						   "\"%s\" already", (long long) number, Utf8ToMessage(name->resource),
+						   name->queue));
 	(void) SessionRequire(&name->lock);
 	return claim;
 }

@@ -63,12 +63,10 @@ static void
 wait_or_fail(const queue_request *request, unsigned stalled)
 {
 	if (stalled > STALLED_MOST)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("DynamoDB refuses jobs for resource \"%s\" in queue \"%s\"",
-						Utf8ToMessage(request->resource), request->queue),
-				 errdetail("The resource's last number is %lld, but the table seems to have a job "
-						   "behind it.", (long long) request->seq)));
+		ErrorsState(errmsg("DynamoDB refuses jobs for resource \"%s\" in queue \"%s\"",
+						   Utf8ToMessage(request->resource), request->queue),
+					errdetail("The resource's last number is %lld, but the table seems to have a "
+							  "job behind it.", (long long) request->seq));
 	TableSleep(backoff_us(stalled, BACKOFF_CAP_US, pg_prng_uint64(&pg_global_prng_state)));
 }
 
@@ -100,17 +98,16 @@ require_same_job(const QueueRow *row, const queue_request *request, const QueueP
 
 	if (same_resource && strcmp(row->is.digest, job->digest) == 0)
 		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 same_resource ?
-			 errmsg("id \"%s\" belongs to a job with another payload in queue \"%s\"",
-					Utf8ToMessage(row->id), row->queue) :
-			 errmsg("id \"%s\" belongs to a job of another resource in queue \"%s\"",
-					Utf8ToMessage(row->id), row->queue),
-			 errdetail("That job has number %lld.", (long long) row->is.number),
-			 same_resource ?
-			 errhint("To repeat a push, repeat its payload. Another job needs an id of its own.") :
-			 errhint("An id counts in the whole queue. Let it contain the resource's name.")));
+	ErrorsArgument(same_resource ?
+				   errmsg("id \"%s\" belongs to a job with another payload in queue \"%s\"",
+						  Utf8ToMessage(row->id), row->queue) :
+				   errmsg("id \"%s\" belongs to a job of another resource in queue \"%s\"",
+						  Utf8ToMessage(row->id), row->queue),
+				   errdetail("That job has number %lld.", (long long) row->is.number),
+				   same_resource ?
+				   errhint("To repeat a push, repeat its payload. Another job needs an id of its "
+						   "own.") :
+				   errhint("An id counts in the whole queue. Let it contain the resource's name."));
 }
 
 /*

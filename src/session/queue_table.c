@@ -27,11 +27,9 @@ QueueTableCheck(const QueueRow *described)
 	if (described->error[0] == '\0')
 		return;
 	shared_write(&segment->queue_table_checked, 0);
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("existing table \"%s\" is not a queue table", ddblock_queue_table),
-			 errdetail_internal("%s", described->error),
-			 errhint("Choose another \"ddblock.queue_table\".")));
+	ErrorsState(errmsg("existing table \"%s\" is not a queue table", ddblock_queue_table),
+				errdetail_internal("%s", described->error),
+				errhint("Choose another \"ddblock.queue_table\"."));
 }
 
 /*
@@ -52,13 +50,11 @@ identity_of_lock_table(void)
 		identity = answer->found.item.exists ? answer->found.item.version :
 			SessionLookUp(&item, NULL)->item.version;	/* some servers do not show it */
 	if (identity[0] == '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the identity of lock table \"%s\" is unusable", ddblock_lock_table),
-				 errdetail("Item \"%s\" has no readable recordVersionNumber.",
-						   DYNAMO_IDENTITY_KEY),
-				 errhint("When no session works on a job, delete this item, and the queue "
-						 "table's item whose \"pk\" and \"sk\" are \"%s\".", QUEUE_GUARD_KEY)));
+		ErrorsState(errmsg("the identity of lock table \"%s\" is unusable", ddblock_lock_table),
+					errdetail("Item \"%s\" has no readable recordVersionNumber.",
+							  DYNAMO_IDENTITY_KEY),
+					errhint("When no session works on a job, delete this item, and the queue "
+							"table's item whose \"pk\" and \"sk\" are \"%s\".", QUEUE_GUARD_KEY));
 	return psprintf("%s%s", identity, ddblock_sort_separator);
 }
 
@@ -75,18 +71,16 @@ require_guard(void)
 	if (status == DYNAMO_OK)
 		return;
 	shared_write(&segment->queue_table_checked, 0);
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("another lock table guards queue table \"%s\"", ddblock_queue_table),
-			 errdetail("It is lock table \"%s\" with identity \"%s\", but this server uses lock table "
-					   "\"%s\" with identity \"%s\". With both, two sessions could work on one job.",
-					   Utf8ToMessage(guard != NULL ? guard->resource : ""),
-					   Utf8ToMessage(guard != NULL ? guard->id : ""),
-					   ddblock_lock_table, Utf8ToMessage(request.id)),
-			 errhint("Compare \"ddblock.lock_table\", \"ddblock.sort_key_value\" and "
-					 "\"ddblock.sort_separator\" with the other clusters'. If all of them use this "
-					 "lock table now, delete the queue table's item whose \"pk\" and \"sk\" are "
-					 "\"%s\".", QUEUE_GUARD_KEY)));
+	ErrorsState(errmsg("another lock table guards queue table \"%s\"", ddblock_queue_table),
+				errdetail("It is lock table \"%s\" with identity \"%s\", but this server uses lock "
+						  "table \"%s\" with identity \"%s\". With both, two sessions could work "
+						  "on one job.", Utf8ToMessage(guard != NULL ? guard->resource : ""),
+						  Utf8ToMessage(guard != NULL ? guard->id : ""),
+						  ddblock_lock_table, Utf8ToMessage(request.id)),
+				errhint("Compare \"ddblock.lock_table\", \"ddblock.sort_key_value\" and "
+						"\"ddblock.sort_separator\" with the other clusters'. If all of them use "
+						"this lock table now, delete the queue table's item whose \"pk\" and "
+						"\"sk\" are \"%s\".", QUEUE_GUARD_KEY));
 }
 
 void

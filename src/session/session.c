@@ -39,9 +39,7 @@ SessionAttach(void)
 
 	/* These use the signal of interrupt.c themselves. */
 	if (am_walsender || CompatIsParallelApplyWorker())
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("ddblock cannot be used in a replication session")));
+		ErrorsUnsupported(errmsg("ddblock cannot be used in a replication session"));
 	if (IsParallelWorker())
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
@@ -85,14 +83,11 @@ SessionTakeGrant(const LockName *name, HeldLock *held, const MailboxAnswer *answ
 	held->hold_index = LOCKMGR_NO_HOLD;
 	HeldEndChange();
 	MailboxLetGo(answer->grant.hold_index, seq);
-	SegmentCount(EVENT_LK001);
-	ereport(ERROR,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("the lease on lock \"%s\" was lost before this session received it",
-					name->text),
-			 errdetail("%s", ErrorsLossReason(loss)),
-			 errhint("The session does not hold the lock. Acquire it again, with a longer "
-					 "lease if this happens often.")));
+	ErrorsNoLease(errmsg("the lease on lock \"%s\" was lost before this session received it",
+						 name->text),
+				  errdetail("%s", ErrorsLossReason(loss)),
+				  errhint("The session does not hold the lock. Acquire it again, with a longer "
+						  "lease if this happens often."));
 }
 
 static int64
@@ -220,18 +215,15 @@ SessionAcquire(const LockName *name, const AcquireOptions *options)
 		SessionRaiseLost(name, held);
 	/* Waiting for another mode would be waiting for oneself. */
 	if (held->mode != options->ask.mode)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("this session holds lock \"%s\" in another mode", name->text),
-				 errdetail("It holds it %s.", ErrorsModeName(held->mode)),
-				 errhint("Release it first, with %s().", ErrorsReleaseFunction(held->mode))));
+		ErrorsUnsupported(errmsg("this session holds lock \"%s\" in another mode", name->text),
+						  errdetail("It holds it %s.", ErrorsModeName(held->mode)),
+						  errhint("Release it first, with %s().",
+								  ErrorsReleaseFunction(held->mode)));
 	if (lockmgr_limited(held->mode) && held->permits != options->ask.permits)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("this session has another number of permits of semaphore \"%s\"",
-						name->text),
-				 errdetail("It has %d.", held->permits),
-				 errhint("Release them first.")));
+		ErrorsUnsupported(errmsg("this session has another number of permits of semaphore \"%s\"",
+								 name->text),
+						  errdetail("It has %d.", held->permits),
+						  errhint("Release them first."));
 	HeldCount(held, options->scope);
 	return held;
 }
@@ -502,17 +494,13 @@ SessionRenew(const LockName *name, int64 lease_ms, const uint8 *data, size_t dat
 	if (lease_ms != 0)
 		NameRefuseLed(name, held);
 	if (lease_ms != 0 && held->mode != MODE_EXCLUSIVE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("the lease of lock \"%s\" cannot change its length", name->text),
-				 errdetail("This session holds it %s.", ErrorsModeName(held->mode)),
-				 errhint("Renew it without argument \"lease\".")));
+		ErrorsUnsupported(errmsg("the lease of lock \"%s\" cannot change its length", name->text),
+						  errdetail("This session holds it %s.", ErrorsModeName(held->mode)),
+						  errhint("Renew it without argument \"lease\"."));
 	if (data != NULL && held->mode != MODE_EXCLUSIVE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("lock \"%s\" cannot have data", name->text),
-				 errdetail("This session holds it %s.", ErrorsModeName(held->mode)),
-				 errhint("Renew it without argument \"data\".")));
+		ErrorsUnsupported(errmsg("lock \"%s\" cannot have data", name->text),
+						  errdetail("This session holds it %s.", ErrorsModeName(held->mode)),
+						  errhint("Renew it without argument \"data\"."));
 
 	request.data_len = data_len;
 	request.has_data = data != NULL;

@@ -200,10 +200,8 @@ TableIsActive(const char *status, const char *kind, const char *table)
 	if (strcmp(status, "ACTIVE") == 0 || strcmp(status, "UPDATING") == 0)
 		return true;
 	if (strcmp(status, "CREATING") != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("%s \"%s\" did not become active", kind, table),
-				 errdetail("Its status is %s.", Utf8ToMessage(status))));
+		ErrorsState(errmsg("%s \"%s\" did not become active", kind, table),
+					errdetail("Its status is %s.", Utf8ToMessage(status)));
 	return false;
 }
 

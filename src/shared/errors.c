@@ -138,22 +138,19 @@ raise_refusal(const MailboxAnswer *answer)
 	if (answer->result == MAILBOX_NO_PLACE)
 		ErrorsNoPlace(ERROR, Utf8ToMessage(answer->failure.message));
 	if (answer->result == MAILBOX_OTHER_REGION)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("locks are acquired in Region \"%s\" only, and this server uses \"%s\"",
-						ddblock_global_table_region, segment->place.region),
-				 errhint("Set \"ddblock.region\" to \"%s\", or correct "
-						 "\"ddblock.global_table_region\" on every server.",
-						 ddblock_global_table_region)));
+		ErrorsState(errmsg("locks are acquired in Region \"%s\" only, and this server uses \"%s\"",
+						   ddblock_global_table_region, segment->place.region),
+					errhint("Set \"ddblock.region\" to \"%s\", or correct "
+							"\"ddblock.global_table_region\" on every server.",
+							ddblock_global_table_region));
 	if (answer->result == MAILBOX_GLOBAL_TABLE)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("lock table \"%s\" is a global table with eventual consistency",
-						ddblock_lock_table),
-				 errdetail("Two Regions could both grant a lock. The table's replicas are in: %s.",
-						   Utf8ToMessage(answer->failure.message)),
-				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
-						 "server, or use a table that is not replicated or has strong consistency.")));
+		ErrorsState(errmsg("lock table \"%s\" is a global table with eventual consistency",
+						   ddblock_lock_table),
+					errdetail("Two Regions could both grant a lock. The table's replicas are in: "
+							  "%s.", Utf8ToMessage(answer->failure.message)),
+					errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
+							"server, or use a table that is not replicated or has strong "
+							"consistency."));
 }
 
 /* A session may learn of a loss long after it. */
@@ -191,31 +188,24 @@ ErrorsLossReason(lease_loss loss)
 void
 ErrorsLost(const char *lock, lease_loss loss)
 {
-	SegmentCount(EVENT_LK001);
-	ereport(ERROR,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("the lease on lock \"%s\" is lost", lock),
-			 errdetail("%s", ErrorsLossReason(loss)),
-			 errhint("Somebody else may hold the lock now. Release it with ddb_lock_release(), "
-					 "or end the transaction if that is its scope, before acquiring it again.")));
+	ErrorsNoLease(errmsg("the lease on lock \"%s\" is lost", lock),
+				  errdetail("%s", ErrorsLossReason(loss)),
+				  errhint("Somebody else may hold the lock now. Release it with "
+						  "ddb_lock_release(), or end the transaction if that is its scope, before "
+						  "acquiring it again."));
 }
 
 void
 ErrorsNotHeld(const char *lock)
 {
-	SegmentCount(EVENT_LK001);
-	ereport(ERROR,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("lock \"%s\" is not held by this session", lock),
-			 errhint("Acquire it with ddb_lock_acquire() first.")));
+	ErrorsNoLease(errmsg("lock \"%s\" is not held by this session", lock),
+				  errhint("Acquire it with ddb_lock_acquire() first."));
 }
 
 void
 ErrorsDetached(const char *lock)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("lock \"%s\" is detached already", lock)));
+	ErrorsState(errmsg("lock \"%s\" is detached already", lock));
 }
 
 /* A try deals with BUSY itself: here it is the answer to a DETACH. */
@@ -270,38 +260,31 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 				 errdetail("The lock table has no item for it."),
 				 errhint("To create it, acquire it without argument \"only_if_exists\".")));
 	if (answer->result == MAILBOX_BAD_ITEM)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the item of lock \"%s\" is unusable", lock),
-				 errdetail_internal("%s", Utf8ToMessage(failure->message)),
-				 errhint("ddb_lock_force_release() shows the item, and can replace it.")));
+		ErrorsState(errmsg("the item of lock \"%s\" is unusable", lock),
+					errdetail_internal("%s", Utf8ToMessage(failure->message)),
+					errhint("ddb_lock_force_release() shows the item, and can replace it."));
 	elog(ERROR, "unexpected answer from the ddblock worker: %d", (int) answer->result);
 }
 
 void
 ErrorsCommitRefused(const char *lock, lease_loss loss)
 {
-	SegmentCount(EVENT_LK001);
-	ereport(ERROR,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("cannot commit, because the lease on lock \"%s\" was lost", lock),
-			 errdetail("%s", ErrorsLossReason(loss)),
-			 errhint("Somebody else may have held the lock meanwhile. Release it with "
-					 "ddb_lock_release() if it was acquired for the session, acquire it "
-					 "again, and repeat the transaction.")));
+	ErrorsNoLease(errmsg("cannot commit, because the lease on lock \"%s\" was lost", lock),
+				  errdetail("%s", ErrorsLossReason(loss)),
+				  errhint("Somebody else may have held the lock meanwhile. Release it with "
+						  "ddb_lock_release() if it was acquired for the session, acquire it "
+						  "again, and repeat the transaction."));
 }
 
 void
 ErrorsEffectRefused(const char *what, const char *lock, lease_loss loss)
 {
-	SegmentCount(EVENT_LK001);
-	ereport(ERROR,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("cannot execute %s, because the lease on lock \"%s\" was lost", what, lock),
-			 errdetail("%s", ErrorsLossReason(loss)),
-			 errhint("Its effect could not be undone, and somebody else may hold the lock now. "
-					 "Release it with ddb_lock_release(), or end the transaction if that is "
-					 "its scope.")));
+	ErrorsNoLease(errmsg("cannot execute %s, because the lease on lock \"%s\" was lost",
+						 what, lock),
+				  errdetail("%s", ErrorsLossReason(loss)),
+				  errhint("Its effect could not be undone, and somebody else may hold the lock "
+						  "now. Release it with ddb_lock_release(), or end the transaction if that "
+						  "is its scope."));
 }
 
 void
@@ -318,12 +301,9 @@ ErrorsWarnLost(const char *lock, lease_loss loss)
 void
 ErrorsOtherToken(const char *lock, int64 token)
 {
-	SegmentCount(EVENT_LK001);
-	ereport(ERROR,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("lock \"%s\" is not held with token %lld in this cluster", lock,
-					(long long) token),
-			 errdetail("It was released or lost, or this is the token of another lock.")));
+	ErrorsNoLease(errmsg("lock \"%s\" is not held with token %lld in this cluster", lock,
+						 (long long) token),
+				  errdetail("It was released or lost, or this is the token of another lock."));
 }
 
 void
@@ -343,12 +323,9 @@ ErrorsOtherRole(const char *lock, Oid taker)
 void
 ErrorsNotJoined(const char *what, const char *lock)
 {
-	SegmentCount(EVENT_LK001);
-	ereport(ERROR,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("cannot %s, because this session does not hold lock \"%s\"", what, lock),
-			 errdetail("\"ddblock.join_locks\" wants the session to hold it together with who has "
-					   "taken it.")));
+	ErrorsNoLease(errmsg("cannot %s, because this session does not hold lock \"%s\"", what, lock),
+				  errdetail("\"ddblock.join_locks\" wants the session to hold it together with who "
+							"has taken it."));
 }
 
 void

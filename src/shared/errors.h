@@ -19,6 +19,20 @@
 #define ERRCODE_DDBLOCK_LEASE_LOST MAKE_SQLSTATE('L', 'K', '0', '0', '1')
 #define ERRCODE_DDBLOCK_STALE_TOKEN MAKE_SQLSTATE('L', 'K', '0', '0', '2')
 
+/*
+ * The usual errors: errmsg(), and more as in ereport().  An argument or a setting is wrong; what
+ * is there now does not allow it; it is not supported; the session has no valid lease.
+ */
+#define ErrorsRaise(code, ...) ereport(ERROR, (errcode(code), __VA_ARGS__))
+#define ErrorsArgument(...) ErrorsRaise(ERRCODE_INVALID_PARAMETER_VALUE, __VA_ARGS__)
+#define ErrorsState(...) ErrorsRaise(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, __VA_ARGS__)
+#define ErrorsUnsupported(...) ErrorsRaise(ERRCODE_FEATURE_NOT_SUPPORTED, __VA_ARGS__)
+#define ErrorsNoLease(...) \
+	do { \
+		SegmentCount(EVENT_LK001); \
+		ErrorsRaise(ERRCODE_DDBLOCK_LEASE_LOST, __VA_ARGS__); \
+	} while (0)
+
 /* The server has not preloaded the library.  At level WARNING, returns. */
 extern void ErrorsNotPreloaded(int elevel);
 

@@ -27,6 +27,7 @@
 #include "lock/campaign.h"
 #include "lock/join_list.h"
 #include "shared/compat.h"
+#include "shared/errors.h"
 #include "shared/settings.h"
 
 /* No ALTER SYSTEM: it would write them to a file that few people protect. */
@@ -119,19 +120,15 @@ static void
 check_keys(void)
 {
 	if ((ddblock_sort_key[0] == '\0') != (ddblock_sort_key_value[0] == '\0'))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"ddblock.sort_key\" and \"ddblock.sort_key_value\" must be set together"),
-				 errhint("Set both if the lock table has a sort key, and neither if it has none.")));
+		ErrorsArgument(errmsg("\"ddblock.sort_key\" and \"ddblock.sort_key_value\" must be set "
+							  "together"),
+					   errhint("Set both if the lock table has a sort key, and neither if it has "
+							   "none."));
 	if (strcmp(ddblock_sort_key, ddblock_partition_key) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"ddblock.sort_key\" and \"ddblock.partition_key\" must differ")));
+		ErrorsArgument(errmsg("\"ddblock.sort_key\" and \"ddblock.partition_key\" must differ"));
 	if (ddblock_sort_separator[0] != '\0' && ddblock_sort_key[0] == '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"ddblock.sort_separator\" needs \"ddblock.sort_key\""),
-				 errhint("Set \"ddblock.sort_key\", too, if the lock table has a sort key.")));
+		ErrorsArgument(errmsg("\"ddblock.sort_separator\" needs \"ddblock.sort_key\""),
+					   errhint("Set \"ddblock.sort_key\", too, if the lock table has a sort key."));
 }
 
 static bool

@@ -43,12 +43,10 @@ read_limit(FunctionCallInfo fcinfo, int number, AcquireOptions *options)
 		return;
 	at_most_ms = ArgumentTime(fcinfo, number, "at_most", YEAR_MS, "1 year");
 	if (at_most_ms < margin_ms)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be less than the lease's safety margin",
-						"at_most"),
-				 errdetail("With this lease and \"ddblock.safety_margin\", that is %.0f ms.",
-						   ceil(margin_ms))));
+		ErrorsArgument(errmsg("argument \"%s\" must not be less than the lease's safety margin",
+							  "at_most"),
+					   errdetail("With this lease and \"ddblock.safety_margin\", that is %.0f ms.",
+								 ceil(margin_ms)));
 	options->ask.at_most_us = at_most_ms * 1000;
 }
 
@@ -93,12 +91,10 @@ acquire_exclusive(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 											   "1 day");
 	read_limit(fcinfo, number + 5, &options);
 	if (options.ask.deletes_item && options.ask.at_least_ms != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" cannot be combined with \"%s\"", "at_least",
-						"delete_on_release"),
-				 errdetail("The item, which shows how long the lock is kept, must outlive the "
-						   "release.")));
+		ErrorsArgument(errmsg("argument \"%s\" cannot be combined with \"%s\"", "at_least",
+							  "delete_on_release"),
+					   errdetail("The item, which shows how long the lock is kept, must outlive "
+								 "the release."));
 	return acquire(fcinfo, &name, &options, "ddb_lock_acquire");
 }
 
@@ -140,22 +136,16 @@ name_of(Datum value, bool isnull, int number)
 	LockName	name;
 
 	if (isnull)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not contain nulls", "names"),
-				 errdetail("Its name number %d is null.", number)));
+		ErrorsArgument(errmsg("argument \"%s\" must not contain nulls", "names"),
+					   errdetail("Its name number %d is null.", number));
 	name = ArgumentToName(value);
 	if (name.utf8[0] == '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not contain empty names", "names"),
-				 errdetail("Its name number %d is empty.", number)));
+		ErrorsArgument(errmsg("argument \"%s\" must not contain empty names", "names"),
+					   errdetail("Its name number %d is empty.", number));
 	if (strlen(name.utf8) > DYNAMO_NAME_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not contain names longer than %d bytes in UTF-8",
-						"names", DYNAMO_NAME_MAX),
-				 errdetail("Its name number %d has %zu bytes.", number, strlen(name.utf8))));
+		ErrorsArgument(errmsg("argument \"%s\" must not contain names longer than %d bytes in "
+							  "UTF-8", "names", DYNAMO_NAME_MAX),
+					   errdetail("Its name number %d has %zu bytes.", number, strlen(name.utf8)));
 	NameRequire(&name);
 	PrefixRequire(&name);
 	return name;
@@ -173,21 +163,15 @@ names_argument(FunctionCallInfo fcinfo, int *count)
 	ArgumentRequire(fcinfo, 0, "names");
 	array = PG_GETARG_ARRAYTYPE_P(0);
 	if (ARR_NDIM(array) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be empty", "names")));
+		ErrorsArgument(errmsg("argument \"%s\" must not be empty", "names"));
 	if (ARR_NDIM(array) > 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must have one dimension", "names"),
-				 errdetail("It has %d.", ARR_NDIM(array))));
+		ErrorsArgument(errmsg("argument \"%s\" must have one dimension", "names"),
+					   errdetail("It has %d.", ARR_NDIM(array)));
 	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, count);
 	if (*count > NAMES_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not contain more than %d names",
-						"names", NAMES_MAX),
-				 errdetail("It contains %d.", *count)));
+		ErrorsArgument(errmsg("argument \"%s\" must not contain more than %d names",
+							  "names", NAMES_MAX),
+					   errdetail("It contains %d.", *count));
 
 	names = palloc(*count * sizeof(LockName));
 	for (int i = 0; i < *count; i++)

@@ -18,9 +18,7 @@ void
 ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name)
 {
 	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", name)));
+		ErrorsArgument(errmsg("argument \"%s\" must not be null", name));
 }
 
 char *
@@ -39,14 +37,11 @@ char *
 ArgumentCheckLength(const char *name, char *utf8, size_t most)
 {
 	if (utf8[0] == '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be empty", name)));
+		ErrorsArgument(errmsg("argument \"%s\" must not be empty", name));
 	if (strlen(utf8) > most)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be longer than %zu bytes in UTF-8", name, most),
-				 errdetail("It has %zu bytes.", strlen(utf8))));
+		ErrorsArgument(errmsg("argument \"%s\" must not be longer than %zu bytes in UTF-8",
+							  name, most),
+					   errdetail("It has %zu bytes.", strlen(utf8)));
 	return utf8;
 }
 
@@ -79,9 +74,8 @@ ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name)
 
 	ArgumentRequire(fcinfo, number, name);
 	if (!TimesMilliseconds(PG_GETARG_INTERVAL_P(number), &milliseconds))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not contain months or years, or be infinite", name)));
+		ErrorsArgument(errmsg("argument \"%s\" must not contain months or years, or be infinite",
+							  name));
 	return milliseconds;
 }
 
@@ -94,9 +88,7 @@ ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null)
 		return if_null;
 	lease_ms = ArgumentDuration(fcinfo, number, "lease");
 	if (lease_ms < LEASE_MIN_MS || lease_ms > DAY_MS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be between 2 seconds and 1 day", "lease")));
+		ErrorsArgument(errmsg("argument \"%s\" must be between 2 seconds and 1 day", "lease"));
 	return lease_ms;
 }
 
@@ -109,9 +101,7 @@ ArgumentPeriod(FunctionCallInfo fcinfo, int number, const char *name, int64 if_n
 		return if_null;
 	milliseconds = ArgumentDuration(fcinfo, number, name);
 	if (milliseconds <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0", name)));
+		ErrorsArgument(errmsg("argument \"%s\" must be greater than 0", name));
 	return Min(milliseconds, CENTURY_MS);
 }
 
@@ -121,9 +111,7 @@ ArgumentTime(FunctionCallInfo fcinfo, int number, const char *name, int64 max_ms
 	int64		milliseconds = ArgumentDuration(fcinfo, number, name);
 
 	if (milliseconds <= 0 || milliseconds > max_ms)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0 and at most %s", name, max)));
+		ErrorsArgument(errmsg("argument \"%s\" must be greater than 0 and at most %s", name, max));
 	return milliseconds;
 }
 
@@ -142,9 +130,7 @@ ArgumentPositive(FunctionCallInfo fcinfo, int number, const char *name)
 	ArgumentRequire(fcinfo, number, name);
 	value = PG_GETARG_INT64(number);
 	if (value <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0", name)));
+		ErrorsArgument(errmsg("argument \"%s\" must be greater than 0", name));
 	return value;
 }
 
@@ -158,10 +144,8 @@ ArgumentCreation(FunctionCallInfo fcinfo)
 	if (!PG_ARGISNULL(1))
 		how.write_units = ArgumentPositive(fcinfo, 1, "write_units");
 	if ((how.read_units == 0) != (how.write_units == 0))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("arguments \"%s\" and \"%s\" must be given together",
-						"read_units", "write_units")));
+		ErrorsArgument(errmsg("arguments \"%s\" and \"%s\" must be given together",
+							  "read_units", "write_units"));
 	how.protect = ArgumentBool(fcinfo, 2, "protect");
 	return how;
 }
@@ -175,12 +159,10 @@ ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max,
 	ArgumentRequire(fcinfo, number, name);
 	count = PG_GETARG_INT32(number);
 	if (count < 1 || count > max)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 max_name == NULL ?
-				 errmsg("argument \"%s\" must be between 1 and %d", name, max) :
-				 errmsg("argument \"%s\" must be between 1 and argument \"%s\", which is %d",
-						name, max_name, max)));
+		ErrorsArgument(max_name == NULL ?
+					   errmsg("argument \"%s\" must be between 1 and %d", name, max) :
+					   errmsg("argument \"%s\" must be between 1 and argument \"%s\", which is %d",
+							  name, max_name, max));
 	return count;
 }
 
@@ -195,11 +177,9 @@ ArgumentData(FunctionCallInfo fcinfo, int number, size_t *len)
 	value = PG_GETARG_BYTEA_PP(number);
 	*len = VARSIZE_ANY_EXHDR(value);
 	if (*len > DYNAMO_DATA_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be longer than %d bytes",
-						"data", DYNAMO_DATA_MAX),
-				 errdetail("It has %zu bytes.", *len)));
+		ErrorsArgument(errmsg("argument \"%s\" must not be longer than %d bytes",
+							  "data", DYNAMO_DATA_MAX),
+					   errdetail("It has %zu bytes.", *len));
 	return (const uint8 *) VARDATA_ANY(value);
 }
 

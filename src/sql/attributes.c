@@ -49,11 +49,10 @@ put_number(StringInfo out, const JsonbValue *value)
 	if (*first != '\0' &&
 		(last - first + 1 - (first < point && point < last) > DIGITS_MAX ||
 		 exponent < EXPONENT_MIN || exponent > EXPONENT_MAX))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" has a number that DynamoDB cannot keep", "attributes"),
-				 errdetail("DynamoDB keeps %d digits, and exponents from %d to %d.",
-						   DIGITS_MAX, EXPONENT_MIN, EXPONENT_MAX)));
+		ErrorsArgument(errmsg("argument \"%s\" has a number that DynamoDB cannot keep",
+							  "attributes"),
+					   errdetail("DynamoDB keeps %d digits, and exponents from %d to %d.",
+								 DIGITS_MAX, EXPONENT_MIN, EXPONENT_MAX));
 	appendStringInfo(out, "{\"N\":\"%s\"}", text);
 }
 
@@ -90,17 +89,14 @@ put_name(StringInfo out, const JsonbValue *name, int depth)
 	const char *utf8 = Utf8FromServer(text);
 
 	if (utf8[0] == '\0' || strlen(utf8) > NAME_BYTES_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("names in argument \"%s\" must have 1 to %d bytes in UTF-8",
-						"attributes", NAME_BYTES_MAX)));
+		ErrorsArgument(errmsg("names in argument \"%s\" must have 1 to %d bytes in UTF-8",
+							  "attributes", NAME_BYTES_MAX));
 	if (depth == 1 &&
 		(dynamo_is_attribute(utf8) || strcmp(utf8, ddblock_partition_key) == 0 ||
 		 strcmp(utf8, ddblock_sort_key) == 0))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not contain \"%s\"", "attributes", Utf8Quiet(text)),
-				 errdetail("The lock's item has an attribute of this name already.")));
+		ErrorsArgument(errmsg("argument \"%s\" must not contain \"%s\"",
+							  "attributes", Utf8Quiet(text)),
+					   errdetail("The lock's item has an attribute of this name already."));
 	escape_json(out, utf8);
 	appendStringInfoChar(out, ':');
 }
@@ -135,10 +131,8 @@ put_attributes(StringInfo out, Jsonb *attributes)
 		else
 		{
 			if (++depth > DEPTH_MAX)
-				ereport(ERROR,
-						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						 errmsg("argument \"%s\" must not have more than %d levels",
-								"attributes", DEPTH_MAX)));
+				ErrorsArgument(errmsg("argument \"%s\" must not have more than %d levels",
+									  "attributes", DEPTH_MAX));
 			appendStringInfoString(out, token == WJB_BEGIN_OBJECT ? "{\"M\":{" : "{\"L\":[");
 		}
 	}
@@ -154,27 +148,21 @@ ArgumentAttributes(FunctionCallInfo fcinfo, int number, size_t data_len)
 		return NULL;
 	attributes = PG_GETARG_JSONB_P(number);
 	if (!JB_ROOT_IS_OBJECT(attributes))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be a JSON object", "attributes")));
+		ErrorsArgument(errmsg("argument \"%s\" must be a JSON object", "attributes"));
 	if (JB_ROOT_COUNT(attributes) == 0)
 		return NULL;
 	if (JB_ROOT_COUNT(attributes) > COUNT_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not have more than %d members",
-						"attributes", COUNT_MAX),
-				 errdetail("It has %d.", (int) JB_ROOT_COUNT(attributes))));
+		ErrorsArgument(errmsg("argument \"%s\" must not have more than %d members",
+							  "attributes", COUNT_MAX),
+					   errdetail("It has %d.", (int) JB_ROOT_COUNT(attributes)));
 
 	initStringInfo(&out);
 	put_attributes(&out, attributes);
 	if (out.len + data_len > DYNAMO_DATA_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("arguments \"%s\" and \"%s\" must not be longer than %d bytes together",
-						"data", "attributes", DYNAMO_DATA_MAX),
-				 errdetail("The data has %zu bytes, the attributes have %d as DynamoDB's JSON.",
-						   data_len, out.len)));
+		ErrorsArgument(errmsg("arguments \"%s\" and \"%s\" must not be longer than %d bytes "
+							  "together", "data", "attributes", DYNAMO_DATA_MAX),
+					   errdetail("The data has %zu bytes, the attributes have %d as DynamoDB's "
+								 "JSON.", data_len, out.len));
 	return out.data;
 }
 

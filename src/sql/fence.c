@@ -51,21 +51,15 @@ begin(FunctionCallInfo fcinfo, const char *function, text **resource, int64 *tok
 	ArgumentRequire(fcinfo, 0, "resource");
 	*resource = PG_GETARG_TEXT_PP(0);
 	if (VARSIZE_ANY_EXHDR(*resource) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be empty", "resource")));
+		ErrorsArgument(errmsg("argument \"%s\" must not be empty", "resource"));
 	if (VARSIZE_ANY_EXHDR(*resource) > RESOURCE_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be longer than %d bytes",
-						"resource", RESOURCE_MAX),
-				 errdetail("It has %d bytes.", (int) VARSIZE_ANY_EXHDR(*resource))));
+		ErrorsArgument(errmsg("argument \"%s\" must not be longer than %d bytes",
+							  "resource", RESOURCE_MAX),
+					   errdetail("It has %d bytes.", (int) VARSIZE_ANY_EXHDR(*resource)));
 	if (PG_ARGISNULL(1))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "token"),
-				 errhint("ddb_lock_require() returns the token of a lock that this session "
-						 "holds, or fails.")));
+		ErrorsArgument(errmsg("argument \"%s\" must not be null", "token"),
+					   errhint("ddb_lock_require() returns the token of a lock that this session "
+							   "holds, or fails."));
 	*token = ArgumentPositive(fcinfo, 1, "token");
 	PrefixRequireResource(text_to_cstring(*resource));
 }

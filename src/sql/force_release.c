@@ -114,14 +114,12 @@ require_usable(const LockName *name, MailboxItem *found)
 		const MailboxUnusable *now = &answer->unusable;
 
 		if (answer->result == MAILBOX_UNUSABLE)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("the item of lock \"%s\" is unusable", name->text),
-					 errdetail_internal("%s. Its digest is %s. The item: %s", now->why,
-										now->digest, Utf8ToMessage(now->item)),
-					 errhint("If nobody needs it, replace it by the item of a free lock: "
-							 "SELECT ddb_lock_force_release(%s, unusable => '%s')",
-							 quote_literal_cstr(name->text), now->digest)));
+			ErrorsState(errmsg("the item of lock \"%s\" is unusable", name->text),
+						errdetail_internal("%s. Its digest is %s. The item: %s", now->why,
+										   now->digest, Utf8ToMessage(now->item)),
+						errhint("If nobody needs it, replace it by the item of a free lock: "
+								"SELECT ddb_lock_force_release(%s, unusable => '%s')",
+								quote_literal_cstr(name->text), now->digest));
 		*found = answer->found;
 	}
 }
@@ -203,11 +201,9 @@ require_version(const LockName *name, const dynamo_item *item)
 {
 	if (item->version[0] != '\0')
 		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("the item of lock \"%s\" is unusable", name->text),
-			 errdetail("It has no readable recordVersionNumber."),
-			 errhint("Wait until the lock is kept no longer.")));
+	ErrorsState(errmsg("the item of lock \"%s\" is unusable", name->text),
+				errdetail("It has no readable recordVersionNumber."),
+				errhint("Wait until the lock is kept no longer."));
 }
 
 /*

@@ -54,10 +54,9 @@ KeepTable(FunctionCallInfo fcinfo, const char *name)
 void
 KeepNotRecorded(const char *table, const char *what)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("table \"%s\" does not record %s", table, what),
-			 errhint("Remove the rules, and the triggers that are not ddblock's own, from the table.")));
+	ErrorsState(errmsg("table \"%s\" does not record %s", table, what),
+				errhint("Remove the rules, and the triggers that are not ddblock's own, from the "
+						"table."));
 }
 
 int
@@ -181,14 +180,13 @@ static void
 refuse_to_empty(const TriggerData *trigger)
 {
 	if (run(trigger, psprintf("SELECT FROM %s LIMIT 1", table_of(trigger)), 0, NULL, NULL, NULL) > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("a replicated TRUNCATE would empty table \"%s\"",
-						RelationGetRelationName(trigger->tg_relation)),
-				 errdetail("Without its rows, stale tokens would be accepted later."),
-				 errhint("If the rows are no longer needed, run TRUNCATE %s here, too. Leave the table out of "
-						 "the publication, or TRUNCATE out of what that publishes.",
-						 table_of(trigger))));
+		ErrorsState(errmsg("a replicated TRUNCATE would empty table \"%s\"",
+						   RelationGetRelationName(trigger->tg_relation)),
+					errdetail("Without its rows, stale tokens would be accepted later."),
+					errhint("If the rows are no longer needed, run TRUNCATE %s here, too. Leave "
+							"the table out of the publication, or TRUNCATE out of what that "
+							"publishes.",
+							table_of(trigger)));
 }
 
 PG_FUNCTION_INFO_V1(ddb_keep_tokens);

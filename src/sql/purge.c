@@ -54,11 +54,9 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	age_ms = ArgumentDuration(fcinfo, 0, "older_than");
 	if (age_ms < DAY_MS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be at least 1 day", "older_than"),
-				 errdetail("Without the item, fencing tokens could fall while a lease of its "
-						   "last holder is still running.")));
+		ErrorsArgument(errmsg("argument \"%s\" must be at least 1 day", "older_than"),
+					   errdetail("Without the item, fencing tokens could fall while a lease of its "
+								 "last holder is still running."));
 	scan = TableScanStart(PrefixNarrow(""), true);
 	while (TableScanNext(scan))
 	{

@@ -22,10 +22,8 @@ check_queue(char *queue)
 
 	if (len == 0 || len > QUEUE_NAME_MAX ||
 		strspn(queue, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") != len)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must have 1 to %d characters of A-Z, a-z, 0-9, \"_\", \".\" "
-						"and \"-\"", "queue", QUEUE_NAME_MAX)));
+		ErrorsArgument(errmsg("argument \"%s\" must have 1 to %d characters of A-Z, a-z, 0-9, "
+							  "\"_\", \".\" and \"-\"", "queue", QUEUE_NAME_MAX));
 	return queue;
 }
 
@@ -94,9 +92,7 @@ QueueCheckId(Datum id)
 	char	   *utf8 = ArgumentCheckLength("id", ArgumentUtf8(id), QUEUE_CALLER_ID_MAX);
 
 	if (strncmp(utf8, OUR_IDS, strlen(OUR_IDS)) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not begin with \"%s\"", "id", OUR_IDS)));
+		ErrorsArgument(errmsg("argument \"%s\" must not begin with \"%s\"", "id", OUR_IDS));
 	return utf8;
 }
 
@@ -110,10 +106,8 @@ QueueArgumentTime(FunctionCallInfo fcinfo, int number, const char *name,
 		return if_null;
 	milliseconds = ArgumentDuration(fcinfo, number, name);
 	if (milliseconds < least_ms || milliseconds > most_ms)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be between %s and %s", name,
-						TimesDuration(least_ms), TimesDuration(most_ms))));
+		ErrorsArgument(errmsg("argument \"%s\" must be between %s and %s", name,
+							  TimesDuration(least_ms), TimesDuration(most_ms)));
 	return milliseconds;
 }
 

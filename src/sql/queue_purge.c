@@ -145,10 +145,9 @@ ddb_queue_purge(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("ddb_queue_purge()");
 	age_ms = ArgumentDuration(fcinfo, 0, "older_than");
 	if (age_ms < DAY_MS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be at least 1 day", "older_than"),
-				 errdetail("A job's last claim may have been so long ago when it is finished.")));
+		ErrorsArgument(errmsg("argument \"%s\" must be at least 1 day", "older_than"),
+					   errdetail("A job's last claim may have been so long ago when it is "
+								 "finished."));
 	(void) QueueNameOf("", "");
 	reply = QueueCall(&request, NULL, DYNAMO_OK);
 	(void) QueueReadRow(reply, &floor);

@@ -73,9 +73,7 @@ check_ids(const QueuePush *jobs, int count)
 		for (int j = 0; jobs[i].id != NULL && j < i; j++)
 		{
 			if (jobs[j].id != NULL && strcmp(jobs[i].id, jobs[j].id) == 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						 errmsg("argument \"%s\" must not contain an id twice", "ids")));
+				ErrorsArgument(errmsg("argument \"%s\" must not contain an id twice", "ids"));
 		}
 	}
 }
@@ -98,30 +96,24 @@ ddb_queue_push_all(PG_FUNCTION_ARGS)
 	Size		bytes = 0;
 
 	if (count < 1 || count > QUEUE_PUSH_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must have 1 to %d elements", "payloads", QUEUE_PUSH_MAX)));
+		ErrorsArgument(errmsg("argument \"%s\" must have 1 to %d elements",
+							  "payloads", QUEUE_PUSH_MAX));
 	if (id_count != 0 && id_count != count)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must have as many elements as \"%s\"", "ids", "payloads")));
+		ErrorsArgument(errmsg("argument \"%s\" must have as many elements as \"%s\"",
+							  "ids", "payloads"));
 	jobs = palloc0(count * sizeof(QueuePush));
 	for (int i = 0; i < count; i++)
 	{
 		if (no_payloads[i])
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("argument \"%s\" must not contain nulls", "payloads")));
+			ErrorsArgument(errmsg("argument \"%s\" must not contain nulls", "payloads"));
 		jobs[i].payload = QueueCheckPayload(payloads[i]);
 		if (id_count > 0 && !no_ids[i])
 			jobs[i].id = QueueCheckId(ids[i]);
 		bytes += strlen(jobs[i].payload);
 	}
 	if (bytes > QUEUE_PUSH_BYTES)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the elements of argument \"%s\" must not have more than %d bytes together",
-						"payloads", QUEUE_PUSH_BYTES)));
+		ErrorsArgument(errmsg("the elements of argument \"%s\" must not have more than %d bytes "
+							  "together", "payloads", QUEUE_PUSH_BYTES));
 	check_ids(jobs, count);
 
 	QueueJobPush(name.queue, name.resource, jobs, count,
@@ -145,16 +137,12 @@ read_resources(FunctionCallInfo fcinfo, int number, const char *queue)
 		return NULL;
 	count = elements(fcinfo, number, &values, &nulls);
 	if (count == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be empty", "resources")));
+		ErrorsArgument(errmsg("argument \"%s\" must not be empty", "resources"));
 	resources = palloc0((count + 1) * sizeof(char *));
 	for (int i = 0; i < count; i++)
 	{
 		if (nulls[i])
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("argument \"%s\" must not contain nulls", "resources")));
+			ErrorsArgument(errmsg("argument \"%s\" must not contain nulls", "resources"));
 		resources[i] = ArgumentCheckLength("resource", ArgumentUtf8(values[i]),
 										   QUEUE_RESOURCE_MAX);
 		(void) QueueNameOf(queue, resources[i]);	/* may the session use it? */

@@ -58,16 +58,14 @@ ddb_lock_table_create(PG_FUNCTION_ARGS)
 	{
 		if (!key_is(table.partition_key, table.partition_type, ddblock_partition_key) ||
 			!key_is(table.sort_key, table.sort_type, ddblock_sort_key))
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("the keys of existing table \"%s\" do not match the settings",
-							ddblock_lock_table),
-					 errdetail("Its partition key is %s, its sort key is %s.",
-							   describe_key(table.partition_key, table.partition_type),
-							   describe_key(table.sort_key, table.sort_type)),
-					 errhint("Change \"ddblock.partition_key\" and \"ddblock.sort_key\" "
-							 "accordingly, or choose another \"ddblock.lock_table\". The keys' "
-							 "type must be S.")));
+			ErrorsState(errmsg("the keys of existing table \"%s\" do not match the settings",
+							   ddblock_lock_table),
+						errdetail("Its partition key is %s, its sort key is %s.",
+								  describe_key(table.partition_key, table.partition_type),
+								  describe_key(table.sort_key, table.sort_type)),
+						errhint("Change \"ddblock.partition_key\" and \"ddblock.sort_key\" "
+								"accordingly, or choose another \"ddblock.lock_table\". The keys' "
+								"type must be S."));
 		ereport(NOTICE,
 				(errmsg("lock table \"%s\" already exists", ddblock_lock_table)));
 	}

@@ -126,7 +126,7 @@ ask(q{CREATE FUNCTION sqlstate_of(condition text) RETURNS text LANGUAGE plpgsql 
 my %macro = slurp_file("$top/src/shared/errors.h") =~ /^#define (ERRCODE_\w+) MAKE_SQLSTATE\(([^)]*)\)/mg;
 tr/A-Z0-9//cd foreach values %macro;
 my %raised;
-foreach my $name (uniq map { slurp_file($_) =~ /(?<!== )\b(ERRCODE_\w+)/g } glob "$top/src/*/*.c")
+foreach my $name (uniq map { slurp_file($_) =~ /(?<!== )\b(ERRCODE_\w+)/g } glob "$top/src/*/*.[ch]")
 {
 	my $condition = lc($name =~ s/^ERRCODE_(?:T_R_|E_R_I_E_)?//r);
 
