@@ -14,19 +14,6 @@
 
 #include "sql/sql.h"
 
-/* The columns, in order. */
-enum
-{
-	LEADERSHIPS_NAME,
-	LEADERSHIPS_STATE,
-	LEADERSHIPS_SINCE,
-	LEADERSHIPS_TOKEN,
-	LEADERSHIPS_JOINED,
-	LEADERSHIPS_LEADER,
-	LEADERSHIPS_INTERRUPTS_AT,
-	LEADERSHIPS_STANDS_AGAIN_AT
-};
-
 /* The worker may not have noticed yet that the lease is over. */
 static const char *
 state_of(const campaign *c)
@@ -78,23 +65,23 @@ ddb_leaderships(PG_FUNCTION_ARGS)
 			continue;
 		has_lease = c.state == CAMPAIGN_LEADING || c.state == CAMPAIGN_GIVING_UP;
 
-		RowClear(&row);
-		RowValue(&row, LEADERSHIPS_NAME, NOTICE, "name of a leadership", c.name);
-		RowText(&row, LEADERSHIPS_STATE, state_of(&c));
-		RowClock(&row, LEADERSHIPS_SINCE, c.since);
+		RowStart(&row, fcinfo);
+		RowValue(&row, "name", NOTICE, "name of a leadership", c.name);
+		RowText(&row, "state", state_of(&c));
+		RowClock(&row, "since", c.since);
 		if (has_lease)
-			RowSet(&row, LEADERSHIPS_TOKEN, Int64GetDatum(c.grant.token));
-		RowSet(&row, LEADERSHIPS_JOINED, Int32GetDatum(has_lease ? count_joined(&c) : 0));
+			RowSet(&row, "token", Int64GetDatum(c.grant.token));
+		RowSet(&row, "joined", Int32GetDatum(has_lease ? count_joined(&c) : 0));
 		/* The owner of the lock, as far as this cluster knows. */
 		if (c.state == CAMPAIGN_LEADING)
-			RowValue(&row, LEADERSHIPS_LEADER, NOTICE, "owner of a lock", segment->owner);
+			RowValue(&row, "leader", NOTICE, "owner of a lock", segment->owner);
 		else if (c.state == CAMPAIGN_STANDING &&
 				 WaitingReadWatch(&segment_slots[c.me.slot], c.seq, &watch) && watch.held)
-			RowValue(&row, LEADERSHIPS_LEADER, NOTICE, "owner of a lock", watch.owner);
+			RowValue(&row, "leader", NOTICE, "owner of a lock", watch.owner);
 		if (c.state == CAMPAIGN_GIVING_UP && c.interrupt_at != 0)
-			RowClock(&row, LEADERSHIPS_INTERRUPTS_AT, c.interrupt_at);
+			RowClock(&row, "interrupts_at", c.interrupt_at);
 		if (c.state == CAMPAIGN_RESTING)
-			RowClock(&row, LEADERSHIPS_STANDS_AGAIN_AT, c.stand_at);
+			RowClock(&row, "stands_again_at", c.stand_at);
 		RowPut(&row, fcinfo);
 	}
 	return (Datum) 0;

@@ -13,23 +13,6 @@
 
 #include "sql/sql.h"
 
-/* The function's columns, in order. */
-enum
-{
-	INFO_HELD,
-	INFO_OWNER,
-	INFO_DATABASE,				/* the first of ROW_HOLDER_COLUMNS */
-	INFO_LEASE = INFO_DATABASE + ROW_HOLDER_COLUMNS,
-	INFO_TOKEN,
-	INFO_DATA,
-	INFO_VERSION,
-	INFO_MODE,
-	INFO_PERMITS,
-	INFO_CLUSTERS,
-	INFO_ATTRIBUTES,
-	INFO_KEPT_UNTIL
-};
-
 static int
 compare_clusters(const void *a, const void *b, void *found)
 {
@@ -45,10 +28,10 @@ fill_mode(const MailboxItem *found, Row *row)
 	Datum		clusters[DYNAMO_ENTRIES_MAX];
 	int			order[DYNAMO_ENTRIES_MAX];
 
-	RowText(row, INFO_MODE, dynamo_mode_name(found->mode));
+	RowText(row, "mode", dynamo_mode_name(found->mode));
 	if (found->mode == MODE_EXCLUSIVE)
 		return;
-	RowSet(row, INFO_TOKEN, Int64GetDatum(found->item.token));
+	RowSet(row, "token", Int64GetDatum(found->item.token));
 	for (int i = 0; i < found->clusters; i++)
 		order[i] = i;
 	qsort_arg(order, found->clusters, sizeof(int), compare_clusters, (void *) found);
@@ -62,8 +45,8 @@ fill_mode(const MailboxItem *found, Row *row)
 												   found->cluster_permits[order[i]]));
 	}
 	if (lockmgr_limited(found->mode))
-		RowSet(row, INFO_PERMITS, Int32GetDatum(found->permits));
-	RowSet(row, INFO_CLUSTERS, PointerGetDatum(construct_array(clusters, found->clusters, TEXTOID,
+		RowSet(row, "permits", Int32GetDatum(found->permits));
+	RowSet(row, "clusters", PointerGetDatum(construct_array(clusters, found->clusters, TEXTOID,
 															   -1, false, TYPALIGN_INT)));
 }
 
@@ -77,16 +60,16 @@ ddb_lock_info(PG_FUNCTION_ARGS)
 	const dynamo_item *item = &found->item;
 	size_t		room = sizeof(found->data);
 
-	RowClear(&row);
-	RowSet(&row, INFO_HELD, BoolGetDatum(item->exists && !item->released));
+	RowStart(&row, fcinfo);
+	RowSet(&row, "held", BoolGetDatum(item->exists && !item->released));
 	if (!item->exists)
-		return RowResult(&row, fcinfo);
+		return RowResult(&row);
 
 	/* A released item is shown with what the release left in it. */
-	RowValue(&row, INFO_OWNER, ERROR, "owner of the lock", item->owner);
-	RowHolder(&row, INFO_DATABASE, &item->holder);
-	RowLease(&row, INFO_LEASE, item);
-	RowToken(&row, INFO_TOKEN, item);
+	RowValue(&row, "owner", ERROR, "owner of the lock", item->owner);
+	RowHolder(&row, &item->holder);
+	RowLease(&row, item);
+	RowToken(&row, item);
 
 	/* Other clients may write more data and attributes than ddblock does. */
 	if (found->has_data && item->data_len > sizeof(found->data))
@@ -95,7 +78,7 @@ ddb_lock_info(PG_FUNCTION_ARGS)
 				 errdetail("It has %zu bytes, more than %d.", item->data_len, DYNAMO_DATA_MAX)));
 	else if (found->has_data)
 	{
-		RowSet(&row, INFO_DATA,
+		RowSet(&row, "data",
 			   PointerGetDatum(cstring_to_text_with_len((const char *) found->data,
 														item->data_len)));
 		room -= item->data_len;
@@ -105,13 +88,17 @@ ddb_lock_info(PG_FUNCTION_ARGS)
 				(errmsg("the attributes of lock \"%s\" are not shown", name.text),
 				 errdetail("With the data, they have more than %d bytes.", DYNAMO_DATA_MAX)));
 	else if (found->attributes_len > 0)
-		row.values[INFO_ATTRIBUTES] =
-			AttributesShow((const char *) found->data + sizeof(found->data) -
-						   found->attributes_len, found->attributes_len,
-						   &row.nulls[INFO_ATTRIBUTES]);
-	RowValue(&row, INFO_VERSION, ERROR, "version of the lock", item->version);
-	RowEpoch(&row, INFO_KEPT_UNTIL, item->kept_until_ms);
+	{
+		const char *json = (const char *) found->data + sizeof(found->data) - found->attributes_len;
+		bool		none;
+		Datum		attributes = AttributesShow(json, found->attributes_len, &none);
+
+		if (!none)
+			RowSet(&row, "attributes", attributes);
+	}
+	RowValue(&row, "version", ERROR, "version of the lock", item->version);
+	RowEpoch(&row, "kept_until", item->kept_until_ms);
 	if (!item->released)
 		fill_mode(found, &row);
-	return RowResult(&row, fcinfo);
+	return RowResult(&row);
 }

@@ -20,49 +20,32 @@
 
 #include "sql/sql.h"
 
-/* The columns, in order. */
-enum
-{
-	LIST_NAME,
-	LIST_STATE,
-	LIST_OWNER,
-	LIST_DATABASE,				/* the first of ROW_HOLDER_COLUMNS */
-	LIST_RELEASED_AT = LIST_DATABASE + ROW_HOLDER_COLUMNS,
-	LIST_LEASE,
-	LIST_TOKEN,
-	LIST_VERSION,
-	LIST_MODE,
-	LIST_PERMITS,
-	LIST_KEPT_UNTIL,
-	LIST_UNUSABLE
-};
-
 static void
 put_row(const LockRow *found, FunctionCallInfo fcinfo)
 {
 	const dynamo_item *item = &found->item;
 	Row			row;
 
-	RowClear(&row);
-	RowValue(&row, LIST_NAME, NOTICE, "name of a lock", found->name);
-	RowText(&row, LIST_STATE, found->unusable[0] != '\0' ? "unusable" :
+	RowStart(&row, fcinfo);
+	RowValue(&row, "name", NOTICE, "name of a lock", found->name);
+	RowText(&row, "state", found->unusable[0] != '\0' ? "unusable" :
 			item->released ? "released" : found->dead ? "dead-looking" : "held");
-	RowValue(&row, LIST_OWNER, NOTICE, "owner of a lock", item->owner);
-	RowHolder(&row, LIST_DATABASE, &item->holder);
+	RowValue(&row, "owner", NOTICE, "owner of a lock", item->owner);
+	RowHolder(&row, &item->holder);
 	if (item->released && item->released_at <= PG_INT64_MAX / 1000)
-		RowEpoch(&row, LIST_RELEASED_AT, item->released_at * 1000);
-	RowLease(&row, LIST_LEASE, item);
+		RowEpoch(&row, "released_at", item->released_at * 1000);
+	RowLease(&row, item);
 	if (found->mode == MODE_EXCLUSIVE)
-		RowToken(&row, LIST_TOKEN, item);
+		RowToken(&row, item);
 	else if (item->has_token && !item->bad_token)
-		RowSet(&row, LIST_TOKEN, Int64GetDatum(item->token));
-	RowValue(&row, LIST_VERSION, NOTICE, "version of a lock", item->version);
-	RowEpoch(&row, LIST_KEPT_UNTIL, item->kept_until_ms);
-	RowText(&row, LIST_UNUSABLE, found->unusable);
+		RowSet(&row, "token", Int64GetDatum(item->token));
+	RowValue(&row, "version", NOTICE, "version of a lock", item->version);
+	RowEpoch(&row, "kept_until", item->kept_until_ms);
+	RowText(&row, "unusable", found->unusable);
 	if (!item->released)
-		RowText(&row, LIST_MODE, dynamo_mode_name(found->mode));
+		RowText(&row, "mode", dynamo_mode_name(found->mode));
 	if (lockmgr_limited(found->mode) && found->permits > 0)
-		RowSet(&row, LIST_PERMITS, Int32GetDatum(found->permits));
+		RowSet(&row, "permits", Int32GetDatum(found->permits));
 	RowPut(&row, fcinfo);
 }
 

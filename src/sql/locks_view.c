@@ -17,31 +17,6 @@
 
 #include "sql/sql.h"
 
-/* The columns of ddb_locks, in order. */
-enum
-{
-	LOCKS_NAME,
-	LOCKS_PID,
-	LOCKS_DATABASE,
-	LOCKS_USENAME,
-	LOCKS_SCOPE,
-	LOCKS_DEPTH,
-	LOCKS_TOKEN,
-	LOCKS_ACQUIRED_AT,
-	LOCKS_LEASE,
-	LOCKS_TIME_LEFT,
-	LOCKS_RENEWALS,
-	LOCKS_WAITERS,
-	LOCKS_STATE,
-	LOCKS_WAITING_SINCE,
-	LOCKS_BLOCKED_BY_PID,
-	LOCKS_BLOCKED_BY_OWNER,
-	LOCKS_MODE,
-	LOCKS_PERMITS,
-	LOCKS_JOINED,
-	LOCKS_ENDS_AT
-};
-
 /* A request that waits for a lock. */
 typedef struct Waiter
 {
@@ -49,11 +24,12 @@ typedef struct Waiter
 	bool		acquiring;		/* a lease is being acquired for it */
 } Waiter;
 
-/* Frees what was allocated for the row: the current memory context is for that. */
+/* And begins the next.  Frees what was allocated: the current memory context is for a row. */
 static void
 put_row(Row *row, FunctionCallInfo fcinfo)
 {
 	RowPut(row, fcinfo);
+	RowStart(row, fcinfo);
 	MemoryContextReset(CurrentMemoryContext);
 }
 
@@ -87,9 +63,9 @@ count_waiters(Waiter *waiters, int count, const LeaseCopy *entry)
 static void
 mode_columns(lock_mode mode, int32 permits, Row *row)
 {
-	RowText(row, LOCKS_MODE, dynamo_mode_name(mode));
+	RowText(row, "mode", dynamo_mode_name(mode));
 	if (lockmgr_limited(mode) && permits > 0)
-		RowSet(row, LOCKS_PERMITS, Int32GetDatum(permits));
+		RowSet(row, "permits", Int32GetDatum(permits));
 }
 
 static int64
@@ -132,25 +108,24 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 	int64		lease_ms = l->state == LEASE_ACQUIRING || l->state == LEASE_BARRING ?
 		l->pending.lease_ms : l->lease_ms;
 
-	RowClear(row);
-	RowValue(row, LOCKS_NAME, NOTICE, "name of a lock", entry->name);
+	RowValue(row, "name", NOTICE, "name of a lock", entry->name);
 	if (held == NULL || (held->hold.ends_at == 0 && !held->hold.campaign))
-		RowSet(row, LOCKS_PID, Int32GetDatum(holder->pid));
-	RowText(row, LOCKS_DATABASE, holder->database);
-	RowText(row, LOCKS_USENAME, holder->user);
-	RowInterval(row, LOCKS_LEASE, lease_ms * 1000);
+		RowSet(row, "pid", Int32GetDatum(holder->pid));
+	RowText(row, "datname", holder->database);
+	RowText(row, "usename", holder->user);
+	RowInterval(row, "lease", lease_ms * 1000);
 	mode_columns(l->mode, held ? held->hold.permits : l->permits, row);
-	RowSet(row, LOCKS_WAITERS, Int32GetDatum(waiting));
-	RowText(row, LOCKS_STATE, state_of(entry, held, now));
+	RowSet(row, "waiters", Int32GetDatum(waiting));
+	RowText(row, "state", state_of(entry, held, now));
 	if (held == NULL)
 		return;
 
 	if (held->hold.campaign)
-		RowText(row, LOCKS_SCOPE, "leadership");
+		RowText(row, "scope", "leadership");
 	else if (held->hold.ends_at != 0)
 	{
-		RowText(row, LOCKS_SCOPE, "detached");
-		RowClock(row, LOCKS_ENDS_AT, held->hold.ends_at);
+		RowText(row, "scope", "detached");
+		RowClock(row, "ends_at", held->hold.ends_at);
 	}
 	else if (held->session_depth != 0 || held->xact_depth != 0)
 	{
@@ -160,17 +135,17 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 			scope = "session";
 		else if (held->session_depth == 0)
 			scope = "transaction";
-		RowText(row, LOCKS_SCOPE, scope);
-		RowSet(row, LOCKS_DEPTH, Int64GetDatum((int64) held->session_depth + held->xact_depth));
+		RowText(row, "scope", scope);
+		RowSet(row, "depth", Int64GetDatum((int64) held->session_depth + held->xact_depth));
 	}
 	if (held->hold.must_end != 0)
-		RowClock(row, LOCKS_ENDS_AT, held->hold.must_end);
-	RowSet(row, LOCKS_JOINED, BoolGetDatum(held->hold.joined));
-	RowSet(row, LOCKS_TOKEN, Int64GetDatum(held->hold.token));
-	RowEpoch(row, LOCKS_ACQUIRED_AT, held->hold.acquired_ms);
+		RowClock(row, "ends_at", held->hold.must_end);
+	RowSet(row, "joined", BoolGetDatum(held->hold.joined));
+	RowSet(row, "token", Int64GetDatum(held->hold.token));
+	RowEpoch(row, "acquired_at", held->hold.acquired_ms);
 	if (valid_until(l, held) > now)
-		RowInterval(row, LOCKS_TIME_LEFT, valid_until(l, held) - now);
-	RowSet(row, LOCKS_RENEWALS, Int64GetDatum((int64) l->renewals));
+		RowInterval(row, "time_left", valid_until(l, held) - now);
+	RowSet(row, "renewals", Int64GetDatum((int64) l->renewals));
 }
 
 static void
@@ -178,24 +153,23 @@ waiter_row(const WaiterCopy *waiter, Row *row)
 {
 	lockmgr_watch watch;
 
-	RowClear(row);
-	RowValue(row, LOCKS_NAME, NOTICE, "name of a lock", waiter->name);
-	RowSet(row, LOCKS_PID, Int32GetDatum(waiter->pid));
-	RowText(row, LOCKS_DATABASE, waiter->database);
-	RowText(row, LOCKS_USENAME, waiter->user);
-	RowInterval(row, LOCKS_LEASE, waiter->request.ask.lease_ms * 1000);
-	RowText(row, LOCKS_STATE, "waiting");
+	RowValue(row, "name", NOTICE, "name of a lock", waiter->name);
+	RowSet(row, "pid", Int32GetDatum(waiter->pid));
+	RowText(row, "datname", waiter->database);
+	RowText(row, "usename", waiter->user);
+	RowInterval(row, "lease", waiter->request.ask.lease_ms * 1000);
+	RowText(row, "state", "waiting");
 	mode_columns(waiter->request.ask.mode, waiter->request.ask.permits, row);
-	RowClock(row, LOCKS_WAITING_SINCE, waiter->request.posted);
+	RowClock(row, "waiting_since", waiter->request.posted);
 
 	/* A process of this cluster, or another owner; neither if the worker does not know. */
 	if (!WaitingReadWatch(&segment_slots[waiter->session.slot], waiter->request.seq, &watch) ||
 		!watch.held)
 		return;
 	if (!watch.local)
-		RowValue(row, LOCKS_BLOCKED_BY_OWNER, NOTICE, "owner of a lock", watch.owner);
+		RowValue(row, "blocked_by_owner", NOTICE, "owner of a lock", watch.owner);
 	else if (watch.holder.pid != 0)
-		RowSet(row, LOCKS_BLOCKED_BY_PID, Int32GetDatum(watch.holder.pid));
+		RowSet(row, "blocked_by_pid", Int32GetDatum(watch.holder.pid));
 }
 
 PG_FUNCTION_INFO_V1(ddb_locks);
@@ -213,6 +187,7 @@ ddb_locks(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	InitMaterializedSRF(fcinfo, 0);
+	RowStart(&row, fcinfo);
 
 	shown = palloc0(segment->max_leases * sizeof(bool));
 	waiters = palloc0(segment->max_sessions * sizeof(Waiter));

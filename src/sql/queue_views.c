@@ -80,13 +80,13 @@ put_depth(void *out, const QueueName *name)
 
 	if (head == NULL || (head->is.done >= head->is.seq && !head->is.paused))
 		return;
-	RowClear(&row);
-	RowValue(&row, 0, NOTICE, "resource of a queue", name->resource);
-	RowSet(&row, 1, Int64GetDatum(head->is.seq - head->is.done));
-	RowSet(&row, 2, Int32GetDatum((int32) head->is.attempts));
-	RowEpoch(&row, 3, head->is.due);
-	RowSet(&row, 4, BoolGetDatum(head->is.paused));
-	RowText(&row, 5, head->error);
+	RowStart(&row, out);
+	RowValue(&row, "resource", NOTICE, "resource of a queue", name->resource);
+	RowSet(&row, "depth", Int64GetDatum(head->is.seq - head->is.done));
+	RowSet(&row, "attempts", Int32GetDatum((int32) head->is.attempts));
+	RowEpoch(&row, "due", head->is.due);
+	RowSet(&row, "paused", BoolGetDatum(head->is.paused));
+	RowText(&row, "last_error", head->error);
 	RowPut(&row, out);
 }
 
@@ -150,18 +150,18 @@ ddb_queue_summary(PG_FUNCTION_ARGS)
 	while (QueueScanNext(&scan, &job))
 		dead++;
 
-	RowClear(&row);
-	RowSet(&row, 0, Int64GetDatum(summary.resources));
-	RowSet(&row, 1, Int64GetDatum(summary.depth));
+	RowStart(&row, fcinfo);
+	RowSet(&row, "resources", Int64GetDatum(summary.resources));
+	RowSet(&row, "depth", Int64GetDatum(summary.depth));
 	if (summary.depth > 0)
 	{
-		RowInterval(&row, 2, summary.oldest_ms * 1000);
-		RowInterval(&row, 3, summary.overdue_ms * 1000);
+		RowInterval(&row, "oldest", summary.oldest_ms * 1000);
+		RowInterval(&row, "overdue", summary.overdue_ms * 1000);
 	}
-	RowSet(&row, 4, Int64GetDatum(summary.retrying));
-	RowSet(&row, 5, Int64GetDatum(summary.paused));
-	RowSet(&row, 6, Int64GetDatum(dead));
-	return RowResult(&row, fcinfo);
+	RowSet(&row, "retrying", Int64GetDatum(summary.retrying));
+	RowSet(&row, "paused", Int64GetDatum(summary.paused));
+	RowSet(&row, "dead", Int64GetDatum(dead));
+	return RowResult(&row);
 }
 
 static void
@@ -170,14 +170,14 @@ put_job(void *out, const QueueName *name, const QueueRow *head, const QueueRow *
 	bool		next = job->is.number == head->is.done + 1;
 	Row			row;
 
-	RowClear(&row);
-	RowValue(&row, 0, NOTICE, "resource of a queue", name->resource);
-	RowSet(&row, 1, Int64GetDatum(job->is.number));
-	RowValue(&row, 2, NOTICE, "id of a job", job->id);
-	RowEpoch(&row, 3, job->is.pushed_at);
+	RowStart(&row, out);
+	RowValue(&row, "resource", NOTICE, "resource of a queue", name->resource);
+	RowSet(&row, "number", Int64GetDatum(job->is.number));
+	RowValue(&row, "id", NOTICE, "id of a job", job->id);
+	RowEpoch(&row, "pushed_at", job->is.pushed_at);
 	if (job->is.pushed_at > 0)
-		RowInterval(&row, 4, Max(now_ms - job->is.pushed_at, 0) * 1000);
-	RowSet(&row, 5, Int32GetDatum(next ? (int32) head->is.attempts : 0));
+		RowInterval(&row, "age", Max(now_ms - job->is.pushed_at, 0) * 1000);
+	RowSet(&row, "attempts", Int32GetDatum(next ? (int32) head->is.attempts : 0));
 	RowPut(&row, out);
 }
 
@@ -244,16 +244,16 @@ ddb_queue_list_dead(PG_FUNCTION_ARGS)
 		char	   *payload = Utf8ToServerOr(NOTICE, "payload of a dead job", job.payload);
 		Row			row;
 
-		RowClear(&row);
-		RowValue(&row, 0, NOTICE, "id of a dead job", job.id);
-		RowValue(&row, 1, NOTICE, "resource of a dead job", job.resource);
-		RowSet(&row, 2, Int64GetDatum(job.is.number));
+		RowStart(&row, fcinfo);
+		RowValue(&row, "id", NOTICE, "id of a dead job", job.id);
+		RowValue(&row, "resource", NOTICE, "resource of a dead job", job.resource);
+		RowSet(&row, "number", Int64GetDatum(job.is.number));
 		if (payload != NULL)
-			RowSet(&row, 3, DirectFunctionCall1(jsonb_in, CStringGetDatum(payload)));
-		RowEpoch(&row, 4, job.is.pushed_at);
-		RowEpoch(&row, 5, job.is.due);
-		RowSet(&row, 6, Int32GetDatum((int32) job.is.attempts));
-		RowText(&row, 7, job.error);
+			RowSet(&row, "payload", DirectFunctionCall1(jsonb_in, CStringGetDatum(payload)));
+		RowEpoch(&row, "pushed_at", job.is.pushed_at);
+		RowEpoch(&row, "died_at", job.is.due);
+		RowSet(&row, "attempts", Int32GetDatum((int32) job.is.attempts));
+		RowText(&row, "last_error", job.error);
 		RowPut(&row, fcinfo);
 	}
 	return (Datum) 0;

@@ -22,18 +22,6 @@
 #define WAIT_MOST_MS YEAR_MS
 #define ATTEMPTS_MOST 1000000
 
-/* The columns of ddb_queue_claim(), in order. */
-enum
-{
-	NEXT_RESOURCE,
-	NEXT_NUMBER,
-	NEXT_PAYLOAD,
-	NEXT_ID,
-	NEXT_ATTEMPT,
-	NEXT_PUSHED_AT,
-	NEXT_TOKEN
-};
-
 PG_FUNCTION_INFO_V1(ddb_queue_push);
 Datum
 ddb_queue_push(PG_FUNCTION_ARGS)
@@ -179,15 +167,15 @@ ddb_queue_claim(PG_FUNCTION_ARGS)
 		return (Datum) 0;
 
 	QueueJobToServer(search.queue, &job);
-	RowClear(&row);
-	RowSet(&row, NEXT_RESOURCE, CStringGetTextDatum(job.resource));
-	RowSet(&row, NEXT_NUMBER, Int64GetDatum(job.number));
-	RowSet(&row, NEXT_PAYLOAD, DirectFunctionCall1(jsonb_in, CStringGetDatum(job.payload)));
+	RowStart(&row, fcinfo);
+	RowSet(&row, "resource", CStringGetTextDatum(job.resource));
+	RowSet(&row, "number", Int64GetDatum(job.number));
+	RowSet(&row, "payload", DirectFunctionCall1(jsonb_in, CStringGetDatum(job.payload)));
 	if (job.id[0] != '\0')
-		RowSet(&row, NEXT_ID, CStringGetTextDatum(job.id));
-	RowSet(&row, NEXT_ATTEMPT, Int32GetDatum((int32) job.attempts));
-	RowEpoch(&row, NEXT_PUSHED_AT, job.pushed_at);
-	RowSet(&row, NEXT_TOKEN, Int64GetDatum(job.token));
+		RowSet(&row, "id", CStringGetTextDatum(job.id));
+	RowSet(&row, "attempt", Int32GetDatum((int32) job.attempts));
+	RowEpoch(&row, "pushed_at", job.pushed_at);
+	RowSet(&row, "token", Int64GetDatum(job.token));
 	RowPut(&row, fcinfo);
 	return (Datum) 0;
 }

@@ -9,6 +9,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "executor/spi.h"
 #include "funcapi.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -18,27 +19,37 @@
 #include "sql/sql.h"
 
 void
-RowClear(Row *row)
+RowStart(Row *row, FunctionCallInfo fcinfo)
 {
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
 	memset(row->nulls, true, sizeof(row->nulls));
+	if (result != NULL && result->setDesc != NULL)
+		row->columns = result->setDesc;
+	else if (get_call_result_type(fcinfo, NULL, &row->columns) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
 }
 
 void
-RowSet(Row *row, int column, Datum value)
+RowSet(Row *row, const char *column, Datum value)
 {
-	row->values[column] = value;
-	row->nulls[column] = false;
+	int			number = SPI_fnumber(row->columns, column);
+
+	if (number <= 0)
+		return;
+	row->values[number - 1] = value;
+	row->nulls[number - 1] = false;
 }
 
 void
-RowText(Row *row, int column, const char *utf8)
+RowText(Row *row, const char *column, const char *utf8)
 {
 	if (utf8[0] != '\0')
 		RowSet(row, column, CStringGetTextDatum(Utf8ToReader(utf8)));
 }
 
 void
-RowValue(Row *row, int column, int elevel, const char *what, const char *utf8)
+RowValue(Row *row, const char *column, int elevel, const char *what, const char *utf8)
 {
 	char	   *text = utf8[0] != '\0' ? Utf8ToServerOr(elevel, what, utf8) : NULL;
 
@@ -47,19 +58,19 @@ RowValue(Row *row, int column, int elevel, const char *what, const char *utf8)
 }
 
 void
-RowInterval(Row *row, int column, int64 microseconds)
+RowInterval(Row *row, const char *column, int64 microseconds)
 {
 	RowSet(row, column, IntervalPGetDatum(TimesInterval(microseconds)));
 }
 
 void
-RowClock(Row *row, int column, int64 moment)
+RowClock(Row *row, const char *column, int64 moment)
 {
 	RowSet(row, column, TimestampTzGetDatum(TimesFromClock(moment)));
 }
 
 void
-RowEpoch(Row *row, int column, int64 epoch_ms)
+RowEpoch(Row *row, const char *column, int64 epoch_ms)
 {
 	TimestampTz time;
 
@@ -68,30 +79,30 @@ RowEpoch(Row *row, int column, int64 epoch_ms)
 }
 
 void
-RowHolder(Row *row, int first_column, const dynamo_holder *holder)
+RowHolder(Row *row, const dynamo_holder *holder)
 {
-	RowText(row, first_column, holder->database);
-	RowText(row, first_column + 1, holder->user);
-	RowText(row, first_column + 2, holder->application);
+	RowText(row, "datname", holder->database);
+	RowText(row, "usename", holder->user);
+	RowText(row, "application_name", holder->application);
 	if (holder->pid != 0)
-		RowSet(row, first_column + 3, Int32GetDatum(holder->pid));
-	RowText(row, first_column + 4, holder->host);
-	RowEpoch(row, first_column + 5, holder->since_ms);
+		RowSet(row, "pid", Int32GetDatum(holder->pid));
+	RowText(row, "host", holder->host);
+	RowEpoch(row, "acquired_at", holder->since_ms);
 }
 
 void
-RowLease(Row *row, int column, const dynamo_item *item)
+RowLease(Row *row, const dynamo_item *item)
 {
 	if (item->lease_ms > 0)
-		RowInterval(row, column, item->lease_ms * 1000);
+		RowInterval(row, "lease", item->lease_ms * 1000);
 }
 
 /* A token that another kind of client has left in the item is not its own. */
 void
-RowToken(Row *row, int column, const dynamo_item *item)
+RowToken(Row *row, const dynamo_item *item)
 {
 	if (item->has_token && !item->bad_token && (item->released || item->by_ddblock))
-		RowSet(row, column,
+		RowSet(row, "token",
 			   Int64GetDatum(item->hold_token != 0 ? item->hold_token : item->token));
 }
 
@@ -104,13 +115,9 @@ RowPut(Row *row, FunctionCallInfo fcinfo)
 }
 
 Datum
-RowResult(Row *row, FunctionCallInfo fcinfo)
+RowResult(Row *row)
 {
-	TupleDesc	columns;
-
-	if (get_call_result_type(fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	return HeapTupleGetDatum(heap_form_tuple(columns, row->values, row->nulls));
+	return HeapTupleGetDatum(heap_form_tuple(row->columns, row->values, row->nulls));
 }
 
 Datum

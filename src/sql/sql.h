@@ -8,6 +8,8 @@
 #ifndef DDBLOCK_SQL_SQL_H
 #define DDBLOCK_SQL_SQL_H
 
+#include "access/tupdesc.h"
+
 #include "session/session.h"
 
 /* ----------------------------------------------------------------
@@ -141,6 +143,9 @@ extern char *QueueArgumentError(FunctionCallInfo fcinfo, int number);
 
 /* ----------------------------------------------------------------
  * row.c: A row that a function returns, filled column by column.
+ *
+ * Columns have the names of the function's OUT parameters.  One that the function lacks is left
+ * out: the extension may have an older version than the library.
  * ----------------------------------------------------------------
  */
 
@@ -148,40 +153,42 @@ extern char *QueueArgumentError(FunctionCallInfo fcinfo, int number);
 
 typedef struct Row
 {
+	TupleDesc	columns;
 	Datum		values[ROW_COLUMNS_MAX];
 	bool		nulls[ROW_COLUMNS_MAX];
 } Row;
 
-/* All columns are null. */
-extern void RowClear(Row *row);
-extern void RowSet(Row *row, int column, Datum value);
+/* All columns are null.  A function that returns a set has called InitMaterializedSRF(). */
+extern void RowStart(Row *row, FunctionCallInfo fcinfo);
+extern void RowSet(Row *row, const char *column, Datum value);
 
 /* For people: what the database's encoding cannot say becomes question marks.  "" is null. */
-extern void RowText(Row *row, int column, const char *utf8);
+extern void RowText(Row *row, const char *column, const char *utf8);
 
 /*
  * For programs: exact, or reported.  With an elevel below ERROR it then stays null, so that no
  * program takes it for another value.  "" is null.
  */
-extern void RowValue(Row *row, int column, int elevel, const char *what, const char *utf8);
+extern void RowValue(Row *row, const char *column, int elevel, const char *what,
+					 const char *utf8);
 
-extern void RowInterval(Row *row, int column, int64 microseconds);
+extern void RowInterval(Row *row, const char *column, int64 microseconds);
 
 /* A time on our clock, see SegmentNow(); and DynamoDB's time in milliseconds, if it is one. */
-extern void RowClock(Row *row, int column, int64 moment);
-extern void RowEpoch(Row *row, int column, int64 epoch_ms);
+extern void RowClock(Row *row, const char *column, int64 moment);
+extern void RowEpoch(Row *row, const char *column, int64 epoch_ms);
 
 /* An item's attributes: what it lacks stays null. */
-#define ROW_HOLDER_COLUMNS 6	/* from database to acquired_at, in this order */
-extern void RowHolder(Row *row, int first_column, const dynamo_holder *holder);
-extern void RowLease(Row *row, int column, const dynamo_item *item);
-extern void RowToken(Row *row, int column, const dynamo_item *item);
+extern void RowHolder(Row *row, const dynamo_holder *holder);
+extern void RowLease(Row *row, const dynamo_item *item);
+extern void RowToken(Row *row, const dynamo_item *item);
 
-/* As the next row of a function that has called InitMaterializedSRF(). */
+
+/* As the next row of a function that returns a set. */
 extern void RowPut(Row *row, FunctionCallInfo fcinfo);
 
 /* As the result of a function that returns one row. */
-extern Datum RowResult(Row *row, FunctionCallInfo fcinfo);
+extern Datum RowResult(Row *row);
 
 /* An array of int8. */
 extern Datum RowNumbers(const int64 *numbers, int count);

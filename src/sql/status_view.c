@@ -15,31 +15,6 @@
 #include "shared/version.h"
 #include "sql/sql.h"
 
-/* The columns, in order. */
-enum
-{
-	STATUS_WORKER_PID,
-	STATUS_WORKER_SINCE,
-	STATUS_WORKER_STARTS,
-	STATUS_REGION,
-	STATUS_ENDPOINT,
-	STATUS_PROXY,
-	STATUS_LOCK_TABLE,
-	STATUS_OWNER,
-	STATUS_CREDENTIALS,
-	STATUS_CREDENTIALS_EXPIRE_AT,
-	STATUS_LAST_REPLY_AT,
-	STATUS_TROUBLE,
-	STATUS_CLOCK_AHEAD,
-	STATUS_CLOCK_ERROR,
-	STATUS_CONNECTIONS,
-	STATUS_MAX_CONNECTIONS,
-	STATUS_LEASES,
-	STATUS_MAX_LEASES,
-	STATUS_LIBRARY_VERSION,
-	STATUS_HTTP_LIBRARY
-};
-
 PG_FUNCTION_INFO_V1(ddb_status);
 Datum
 ddb_status(PG_FUNCTION_ARGS)
@@ -51,37 +26,37 @@ ddb_status(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	SegmentReadStatus(&worker);
-	RowClear(&row);
+	RowStart(&row, fcinfo);
 
 	/* The process, and what it last heard. */
 	pid = shared_read(&segment->worker_pid);
 	if (pid != 0)
 	{
-		RowSet(&row, STATUS_WORKER_PID, Int32GetDatum(pid));
-		RowSet(&row, STATUS_WORKER_SINCE, TimestampTzGetDatum(worker.since));
-		RowSet(&row, STATUS_CONNECTIONS, Int32GetDatum(worker.connections));
+		RowSet(&row, "worker_pid", Int32GetDatum(pid));
+		RowSet(&row, "worker_since", TimestampTzGetDatum(worker.since));
+		RowSet(&row, "connections", Int32GetDatum(worker.connections));
 	}
-	RowSet(&row, STATUS_WORKER_STARTS, Int32GetDatum(shared_read(&segment->worker_starts)));
-	RowText(&row, STATUS_CREDENTIALS, worker.credentials);
-	RowEpoch(&row, STATUS_CREDENTIALS_EXPIRE_AT, worker.credentials_expire_s * 1000);
+	RowSet(&row, "worker_starts", Int32GetDatum(shared_read(&segment->worker_starts)));
+	RowText(&row, "credentials", worker.credentials);
+	RowEpoch(&row, "credentials_expire_at", worker.credentials_expire_s * 1000);
 	if (worker.last_reply != 0)
-		RowClock(&row, STATUS_LAST_REPLY_AT, worker.last_reply);
+		RowClock(&row, "last_reply_at", worker.last_reply);
 	if (SegmentReadTrouble(trouble) != DYNAMO_OK)
-		RowText(&row, STATUS_TROUBLE, trouble);
+		RowText(&row, "trouble", trouble);
 	else if (SegmentNow() < worker.copy_until)
-		RowText(&row, STATUS_TROUBLE,
+		RowText(&row, "trouble",
 				psprintf("\"%s\" has the system identifier of this cluster, and is no standby: "
 						 "one of them is a copy", worker.copy));
 
 	/* Worker and segment write these once; the flags say that they are whole. */
-	RowText(&row, STATUS_LOCK_TABLE, ddblock_lock_table);
+	RowText(&row, "lock_table", ddblock_lock_table);
 	if (worker.since != 0)
-		RowText(&row, STATUS_OWNER, segment->owner);
+		RowText(&row, "owner", segment->owner);
 	if (worker.has_place)
 	{
-		RowText(&row, STATUS_REGION, segment->place.region);
-		RowText(&row, STATUS_ENDPOINT, segment->place.url);
-		RowText(&row, STATUS_PROXY, worker.proxy);
+		RowText(&row, "region", segment->place.region);
+		RowText(&row, "endpoint", segment->place.url);
+		RowText(&row, "proxy", worker.proxy);
 	}
 
 	/* DynamoDB's clock against this machine's wall clock, if replies have shown it. */
@@ -92,14 +67,14 @@ ddb_status(PG_FUNCTION_ARGS)
 		int64		high = epoch_clock_high(&worker.clock, now);
 		int64		wall = GetCurrentTimestamp() + EPOCH_DIFFERENCE_US - now;
 
-		RowInterval(&row, STATUS_CLOCK_AHEAD, (low + high) / 2 - wall);
-		RowInterval(&row, STATUS_CLOCK_ERROR, (high - low) / 2);
+		RowInterval(&row, "clock_ahead", (low + high) / 2 - wall);
+		RowInterval(&row, "clock_error", (high - low) / 2);
 	}
 
-	RowSet(&row, STATUS_MAX_CONNECTIONS, Int32GetDatum(ddblock_max_connections));
-	RowSet(&row, STATUS_LEASES, Int32GetDatum(shared_read(&segment->leases_in_use)));
-	RowSet(&row, STATUS_MAX_LEASES, Int32GetDatum(segment->max_leases));
-	RowText(&row, STATUS_LIBRARY_VERSION, DDBLOCK_VERSION);
-	RowText(&row, STATUS_HTTP_LIBRARY, worker.http_library);
-	return RowResult(&row, fcinfo);
+	RowSet(&row, "max_connections", Int32GetDatum(ddblock_max_connections));
+	RowSet(&row, "leases", Int32GetDatum(shared_read(&segment->leases_in_use)));
+	RowSet(&row, "max_leases", Int32GetDatum(segment->max_leases));
+	RowText(&row, "library_version", DDBLOCK_VERSION);
+	RowText(&row, "http_library", worker.http_library);
+	return RowResult(&row);
 }
