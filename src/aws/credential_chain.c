@@ -10,10 +10,6 @@
  */
 #include "aws/aws.h"
 
-#include <stdio.h>
-#include <string.h>
-
-
 #define MAX_WORDS 1024			/* bytes of one source's error */
 
 static aws_found

@@ -12,8 +12,6 @@
  */
 #include "aws/aws.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #define MAX_WORDS 1024

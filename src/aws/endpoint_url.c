@@ -12,9 +12,7 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #define HOST_MAX 253			/* the longest DNS name */

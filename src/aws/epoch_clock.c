@@ -7,8 +7,6 @@
  */
 #include "aws/aws.h"
 
-#include <string.h>
-
 #define SECOND INT64_C(1000000)
 
 /* A server's time() may lag by this: it may advance in ticks. */

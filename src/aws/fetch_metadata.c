@@ -11,10 +11,6 @@
  */
 #include "aws/aws.h"
 
-#include <stdio.h>
-#include <string.h>
-
-
 #define REGION_PATH "/latest/meta-data/placement/region"
 #define PATH "/latest/meta-data/iam/security-credentials/"
 

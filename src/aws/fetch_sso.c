@@ -12,10 +12,7 @@
 #include "aws/aws.h"
 
 #include <openssl/crypto.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
 
 #define TIMEOUT_MS 10000
 

@@ -9,11 +9,8 @@
 
 #include <openssl/crypto.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
 
 bool
 aws_fetch_fail(aws_fetch *fetch, const char *format,...)

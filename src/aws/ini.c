@@ -10,8 +10,6 @@
  */
 #include "aws/aws.h"
 
-#include <string.h>
-
 typedef enum line_kind
 {
 	LINE_END,					/* no more lines */

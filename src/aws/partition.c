@@ -10,8 +10,6 @@
  */
 #include "aws/aws.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

@@ -12,9 +12,6 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <stdio.h>
-#include <string.h>
-
 
 #define MAX_WORDS 1024
 

@@ -8,11 +8,8 @@
  */
 #include "aws/aws.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
-
 
 #define ECS_HOST "http://169.254.170.2"
 #define METADATA_V4 "http://169.254.169.254"

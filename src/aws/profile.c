@@ -13,9 +13,7 @@
 
 #include <errno.h>
 #include <openssl/crypto.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 bool

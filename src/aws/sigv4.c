@@ -18,8 +18,6 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define ALGORITHM "AWS4-HMAC-SHA256"

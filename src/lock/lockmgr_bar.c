@@ -21,7 +21,6 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "lock/backoff.h"
 #include "lock/lockmgr_private.h"
 
 #include <string.h>

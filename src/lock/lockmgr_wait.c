@@ -9,7 +9,6 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "lock/backoff.h"
 #include "lock/lockmgr_private.h"
 
 #include <stdlib.h>

@@ -19,8 +19,6 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
-
 #include "access/xact.h"
 
 #include "session/session.h"

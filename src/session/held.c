@@ -24,8 +24,6 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
-
 #include "access/xact.h"
 #include "storage/ipc.h"
 #include "utils/hsearch.h"

@@ -19,7 +19,6 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "libpq/pqsignal.h"

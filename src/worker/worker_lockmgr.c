@@ -8,8 +8,6 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
-
 #include "postmaster/interrupt.h"
 #include "storage/proc.h"
 
