@@ -74,8 +74,6 @@ why_keep_locks(void)
 static const char *
 why_not_commit(const CallContext *context)
 {
-	dlist_iter	iter;
-
 	if (IsSubTransaction())
 		return "It is called in a block with an EXCEPTION clause.";
 	if (context->atomic)
@@ -85,10 +83,8 @@ why_not_commit(const CallContext *context)
 		return "It is called in a pipeline, after another statement.";
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return "The transaction has written.";
-	dlist_foreach(iter, HeldLocks())
+	foreach_held(held)
 	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
 		if (held->xact_depth > 0)
 			return psprintf("The transaction holds lock \"%s\" until it ends.",
 							Utf8ToMessage(held->name));

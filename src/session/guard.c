@@ -64,7 +64,7 @@ GuardEffect(const char *what)
 	const join_entry *missing = OrderFindMissing();
 
 	if (!ddblock_commit_guard ||
-		(name == NULL && missing == NULL && dlist_is_empty(HeldLocks())))
+		(name == NULL && missing == NULL && HeldNext(NULL) == NULL))
 		return;
 	had_effect = true;
 	if (name != NULL)

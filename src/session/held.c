@@ -81,12 +81,8 @@ HeldTellLoss(const HeldLock *held)
 static void
 at_exit(int code, Datum arg)
 {
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &held_list)
+	foreach_held(held)
 	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
 		if (held->hold_index != LOCKMGR_NO_HOLD)
 			HeldTellLoss(held);
 	}
@@ -119,10 +115,12 @@ HeldFind(const char *name)
 	return hash_search(held_locks, name, HASH_FIND, NULL);
 }
 
-dlist_head *
-HeldLocks(void)
+HeldLock *
+HeldNext(const HeldLock *held)
 {
-	return &held_list;
+	const dlist_node *node = held != NULL ? &held->node : &held_list.head;
+
+	return node->next != &held_list.head ? dlist_container(HeldLock, node, node->next) : NULL;
 }
 
 void
@@ -320,17 +318,13 @@ HeldForgetLoss(void)
 const char *
 HeldFindLoss(lease_loss *why)
 {
-	dlist_iter	iter;
-
 	if (first_lost_name[0] != '\0')
 	{
 		*why = first_loss;
 		return first_lost_name;
 	}
-	dlist_foreach(iter, &held_list)
+	foreach_held(held)
 	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
 		if (!HeldIsValid(held))
 		{
 			*why = HeldLoss(held);
@@ -365,14 +359,10 @@ HeldRefusePrepare(void)
 void
 HeldEndTransaction(void)
 {
-	dlist_mutable_iter iter;
-
 	if (xact_acquisitions > 0)
 	{
-		dlist_foreach_modify(iter, &held_list)
+		foreach_held(held)
 		{
-			HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
 			if (held->xact_depth == 0)
 				continue;
 			xact_acquisitions -= held->xact_depth;
@@ -388,13 +378,11 @@ void
 HeldEndSubtransaction(bool committed)
 {
 	int			nest_level = GetCurrentTransactionNestLevel();
-	dlist_mutable_iter iter;
 
 	if (xact_acquisitions == 0)
 		return;
-	dlist_foreach_modify(iter, &held_list)
+	foreach_held(held)
 	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
 		HeldLevel  *top;
 
 		if (held->level_count == 0)

@@ -138,7 +138,6 @@ look(void)
 	int64		now = SegmentNow();
 	int64		next = PG_INT64_MAX;	/* the earliest deadline */
 	bool		lost = false;
-	dlist_iter	iter;
 
 	if (proc_exit_inprogress || MyProc == NULL)
 		return;
@@ -147,9 +146,8 @@ look(void)
 		set_timer(now + HOLDOFF_AGAIN_US);
 		return;
 	}
-	dlist_foreach(iter, HeldLocks())
+	foreach_held(held)
 	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
 		int64		moment;
 
 		if (held->hold_index == LOCKMGR_NO_HOLD)
@@ -243,14 +241,10 @@ InterruptEndDefer(HeldLock *held)
 const HeldLock *
 InterruptCause(void)
 {
-	dlist_iter	iter;
-
 	if (lost_in == InvalidLocalTransactionId || lost_in != CompatMyLxid())
 		return NULL;
-	dlist_foreach(iter, HeldLocks())
+	foreach_held(held)
 	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
 		if (held->seen_lost)
 			return held;
 	}

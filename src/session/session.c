@@ -392,14 +392,11 @@ release_next(void)
 	lockmgr_lease *all = palloc(MAILBOX_RELEASE_MAX * sizeof(lockmgr_lease));
 	Ending	   *holds = palloc(MAILBOX_RELEASE_MAX * sizeof(Ending));
 	MailboxRequest request = {.kind = MAILBOX_RELEASE,.ask = {.valid_until = PG_INT64_MAX}};
-	dlist_mutable_iter iter;
 	int			count = 0;
 	int			kept = 0;
 
-	dlist_foreach_modify(iter, HeldLocks())
+	foreach_held(held)
 	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
 		if (held->session_depth == 0 || count == MAILBOX_RELEASE_MAX)
 			continue;
 		if (held->xact_depth > 0)
@@ -426,12 +423,8 @@ release_next(void)
 void
 SessionLetGoAll(void)
 {
-	dlist_mutable_iter iter;
-
-	dlist_foreach_modify(iter, HeldLocks())
+	foreach_held(held)
 	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
 		if (held->session_depth == 0)
 			continue;
 		HeldUncountSession(held, held->session_depth);
@@ -448,12 +441,8 @@ SessionReleaseAll(void)
 	SessionAttach();
 	PG_TRY();
 	{
-		dlist_mutable_iter iter;
-
-		dlist_foreach_modify(iter, HeldLocks())
+		foreach_held(held)
 		{
-			HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
 			if (held->session_depth > 0 && !HeldIsValid(held))
 				acknowledge_loss(held, Utf8ToMessage(held->name));
 		}

@@ -140,8 +140,13 @@ extern void HeldAttach(void);
 /* NULL if the session has no such lock, valid or lost. */
 extern HeldLock *HeldFind(const char *name);
 
-/* All of them, as HeldLock.node. */
-extern dlist_head *HeldLocks(void);
+/* The one after this, or the first; NULL: there is none. */
+extern HeldLock *HeldNext(const HeldLock *held);
+
+/* All of them; a turn may delete its own. */
+#define foreach_held(held) \
+	for (HeldLock *held = HeldNext(NULL), *after_it; \
+		 held != NULL && (after_it = HeldNext(held), true); held = after_it)
 
 /*
  * Around each change of what a signal handler reads: the list, and a note's

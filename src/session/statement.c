@@ -43,14 +43,10 @@ static object_access_hook_type prev_object_access = NULL;
 static void
 warn_of_losses(void)
 {
-	dlist_iter	iter;
-
 	if (IsAbortedTransactionBlockState() || !InterruptTakeLoss())
 		return;
-	dlist_foreach(iter, HeldLocks())
+	foreach_held(held)
 	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
 		if (held->told || HeldIsValid(held))
 			continue;
 		held->told = true;
