@@ -95,6 +95,9 @@ extern void dynamo_text_start(dynamo_text *text, char brace, size_t expected);
 /* Returns the malloc'd, NUL-terminated text, or NULL when memory was short. */
 extern char *dynamo_text_finish(dynamo_text *text);
 
+/* These bytes as they are; NULL if there are none. */
+extern void dynamo_text_append(dynamo_text *text, const void *bytes, size_t len);
+
 /* Begins a member; name NULL: an element, or a value whose name was begun. */
 extern void dynamo_text_name(dynamo_text *text, const char *name);
 

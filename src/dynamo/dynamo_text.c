@@ -45,10 +45,10 @@ reserve(dynamo_text *text, size_t more)
 	return true;
 }
 
-static void
-append(dynamo_text *text, const char *bytes, size_t len)
+void
+dynamo_text_append(dynamo_text *text, const void *bytes, size_t len)
 {
-	if (!reserve(text, len))
+	if (len == 0 || !reserve(text, len))
 		return;
 	memcpy(text->bytes + text->len, bytes, len);
 	text->len += len;
@@ -62,7 +62,7 @@ separate(dynamo_text *text)
 	char		last = text->len > 0 ? text->bytes[text->len - 1] : '{';
 
 	if (last != '{' && last != '[' && last != ':' && last != ',')
-		append(text, ",", 1);
+		dynamo_text_append(text, ",", 1);
 }
 
 void
@@ -93,14 +93,14 @@ dynamo_text_name(dynamo_text *text, const char *name)
 	if (name == NULL)
 		return;
 	dynamo_text_string(text, name, strlen(name));
-	append(text, ":", 1);
+	dynamo_text_append(text, ":", 1);
 }
 
 void
 dynamo_text_open(dynamo_text *text, const char *name, char brace)
 {
 	dynamo_text_name(text, name);
-	append(text, &brace, 1);
+	dynamo_text_append(text, &brace, 1);
 	if (text->depth < (int) sizeof(text->closing))
 		text->closing[text->depth++] = brace == '{' ? '}' : ']';
 	else
@@ -111,7 +111,7 @@ void
 dynamo_text_close(dynamo_text *text, int depth)
 {
 	while (text->depth > depth)
-		append(text, &text->closing[--text->depth], 1);
+		dynamo_text_append(text, &text->closing[--text->depth], 1);
 }
 
 void
@@ -121,7 +121,7 @@ dynamo_text_raw(dynamo_text *text, const char *format,...)
 	int			len;
 
 	if (strchr(format, '%') == NULL)
-		append(text, format, strlen(format));	/* vsnprintf() is much slower */
+		dynamo_text_append(text, format, strlen(format));	/* vsnprintf() is much slower */
 	if (text->failed || strchr(format, '%') == NULL)
 		return;
 	va_start(args, format);
@@ -149,20 +149,20 @@ dynamo_text_escaped(dynamo_text *text, const char *s, size_t len)
 
 		if (c >= 0x20 && c != '"' && c != '\\')
 			continue;
-		append(text, s + from, i - from);
+		dynamo_text_append(text, s + from, i - from);
 		dynamo_text_raw(text, c < 0x20 ? "\\u%04x" : "\\%c", c);
 		from = i + 1;
 	}
-	append(text, s + from, len - from);
+	dynamo_text_append(text, s + from, len - from);
 }
 
 void
 dynamo_text_string(dynamo_text *text, const char *s, size_t len)
 {
 	separate(text);
-	append(text, "\"", 1);
+	dynamo_text_append(text, "\"", 1);
 	dynamo_text_escaped(text, s, len);
-	append(text, "\"", 1);
+	dynamo_text_append(text, "\"", 1);
 }
 
 void
@@ -171,7 +171,7 @@ dynamo_text_json(dynamo_text *text, const cJSON *json)
 	char	   *printed = cJSON_PrintUnformatted(json);
 
 	if (printed != NULL)
-		append(text, printed, strlen(printed));
+		dynamo_text_append(text, printed, strlen(printed));
 	text->failed |= printed == NULL;
 	cJSON_free(printed);
 }
@@ -186,9 +186,9 @@ void
 dynamo_put_text(dynamo_text *text, const char *name, const char *s, size_t len)
 {
 	dynamo_text_name(text, name);
-	append(text, "{\"S\":", 5);
+	dynamo_text_append(text, "{\"S\":", 5);
 	dynamo_text_string(text, s, len);
-	append(text, "}", 1);
+	dynamo_text_append(text, "}", 1);
 }
 
 void

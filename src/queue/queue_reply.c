@@ -18,36 +18,7 @@
 #define JOB "job#"				/* then the number: a sort key, or a job that rides on a head */
 #define JOB_DIGITS 19
 #define RIDERS_MOST 64			/* heads of ours have fewer */
-
-typedef struct buffer
-{
-	char	   *bytes;
-	size_t		len;
-	size_t		size;
-	bool		failed;
-} buffer;
-
-/* bytes may be NULL if len is 0. */
-static void
-append(buffer *to, const void *bytes, size_t len)
-{
-	if (!to->failed && to->len + len > to->size)
-	{
-		size_t		size = (to->len + len) * 2;
-		char	   *grown = realloc(to->bytes, size);
-
-		to->failed = grown == NULL;
-		if (grown != NULL)
-		{
-			to->bytes = grown;
-			to->size = size;
-		}
-	}
-	if (to->failed || len == 0)
-		return;
-	memcpy(to->bytes + to->len, bytes, len);
-	to->len += len;
-}
+#define ROOM_AT_FIRST 1024		/* of a reply */
 
 /* The length of a text, which may be NULL. */
 static uint32_t
@@ -97,7 +68,7 @@ rider_in(const cJSON *attribute, const queue_row *head)
 }
 
 static void
-pack_rider(buffer *to, const cJSON *attribute, const cJSON *job)
+pack_rider(dynamo_text *to, const cJSON *attribute, const cJSON *job)
 {
 	const char *id = dynamo_json_attribute(job, "id");
 	const char *payload = dynamo_json_attribute(job, "payload");
@@ -108,9 +79,9 @@ pack_rider(buffer *to, const cJSON *attribute, const cJSON *job)
 	row.pushed_at = dynamo_json_positive(job, "pushedAt");
 	row.id_len = length(id);
 	row.payload_len = length(payload);
-	append(to, &row, sizeof(row));
-	append(to, id, row.id_len);
-	append(to, payload, row.payload_len);
+	dynamo_text_append(to, &row, sizeof(row));
+	dynamo_text_append(to, id, row.id_len);
+	dynamo_text_append(to, payload, row.payload_len);
 }
 
 /* All but the lengths of texts, and the number of a job's own item. */
@@ -142,7 +113,7 @@ queue_refusing_head(const dynamo_reply *reply, queue_row *head)
 }
 
 static void
-pack_row(buffer *to, const cJSON *item)
+pack_row(dynamo_text *to, const cJSON *item)
 {
 	const char *pk = dynamo_json_attribute(item, "pk");
 	const char *sk = dynamo_json_attribute(item, "sk");
@@ -183,12 +154,12 @@ pack_row(buffer *to, const cJSON *item)
 			row.riders++;
 	}
 
-	append(to, &row, sizeof(row));
-	append(to, queue, row.queue_len);
-	append(to, resource, row.resource_len);
-	append(to, id, row.id_len);
-	append(to, error, row.error_len);
-	append(to, payload, row.payload_len);
+	dynamo_text_append(to, &row, sizeof(row));
+	dynamo_text_append(to, queue, row.queue_len);
+	dynamo_text_append(to, resource, row.resource_len);
+	dynamo_text_append(to, id, row.id_len);
+	dynamo_text_append(to, error, row.error_len);
+	dynamo_text_append(to, payload, row.payload_len);
 	cJSON_ArrayForEach(attribute, item)
 	{
 		const cJSON *job = put < row.riders ? rider_in(attribute, &row) : NULL;
@@ -255,7 +226,7 @@ missing_in(const cJSON *table)
 }
 
 static int
-pack_rows(buffer *to, const cJSON *json)
+pack_rows(dynamo_text *to, const cJSON *json)
 {
 	const cJSON *table = dynamo_json_member(json, "Table");
 	const cJSON *one = dynamo_json_member(json, "Item");
@@ -276,9 +247,9 @@ pack_rows(buffer *to, const cJSON *json)
 		row.is_protected = dynamo_is_protected(table);
 		row.id_len = length(status);
 		row.error_len = length(missing);
-		append(to, &row, sizeof(row));
-		append(to, status, row.id_len);
-		append(to, missing, row.error_len);
+		dynamo_text_append(to, &row, sizeof(row));
+		dynamo_text_append(to, status, row.id_len);
+		dynamo_text_append(to, missing, row.error_len);
 		return 1;
 	}
 	if (cJSON_IsObject(one))
@@ -309,7 +280,7 @@ queue_pack(const dynamo_reply *reply, int64_t now_ms, size_t *len)
 	/* Where the next page begins: DynamoDB's key as it was, which goes back unread. */
 	const cJSON *key = dynamo_json_member(reply->json, "LastEvaluatedKey");
 	char	   *next = cJSON_IsObject(key) ? cJSON_PrintUnformatted(key) : NULL;
-	buffer		to = {0};
+	dynamo_text to = {.bytes = malloc(ROOM_AT_FIRST),.size = ROOM_AT_FIRST};
 	queue_reply head;
 
 	memset(&head, 0, sizeof(head));
@@ -317,9 +288,9 @@ queue_pack(const dynamo_reply *reply, int64_t now_ms, size_t *len)
 	head.now_ms = now_ms;
 	head.next_len = length(next);
 	/* A page that seems to be the last one would hide the rest. */
-	to.failed = cJSON_IsObject(key) && next == NULL;
-	append(&to, &head, sizeof(head));
-	append(&to, next, head.next_len);
+	to.failed = to.bytes == NULL || (cJSON_IsObject(key) && next == NULL);
+	dynamo_text_append(&to, &head, sizeof(head));
+	dynamo_text_append(&to, next, head.next_len);
 	cJSON_free(next);
 	head.rows = pack_rows(&to, reply->json);
 	if (to.failed)
