@@ -34,8 +34,16 @@ FenceRequest(void)
 void
 FenceCommit(void)
 {
-	if (fence_undone)
-		ErrorsFenceUndone();
+	if (!fence_undone)
+		return;
+	SegmentCount(EVENT_LK002);
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
+			 errmsg("transaction has lost a fence"),
+			 errdetail("A call of ddb_fence_check() or ddb_fence_check_shared() has failed, or was "
+					   "rolled back to a savepoint, and the transaction went on."),
+			 errhint("Run the whole transaction again, and do not catch the errors of "
+					 "these functions.")));
 }
 
 void

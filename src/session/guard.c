@@ -26,12 +26,24 @@
 static bool had_effect = false;
 static volatile sig_atomic_t passed = 0;
 
+/* Does the session hold all locks that it is to hold?  Else it cannot do this. */
+static void
+require_joined(const char *what)
+{
+	const join_entry *missing = OrderFindMissing();
+
+	if (missing != NULL)
+		ErrorsNoLease(errmsg("cannot %s, because this session does not hold lock \"%s\"", what,
+							 Utf8ToMessage(missing->name)),
+					  errdetail("\"ddblock.join_locks\" wants the session to hold it together "
+								"with who has taken it."));
+}
+
 void
 GuardCommit(void)
 {
 	lease_loss	why;
 	const char *name;
-	const join_entry *missing;
 
 	if (!ddblock_commit_guard ||
 		!(had_effect || TransactionIdIsValid(GetTopTransactionIdIfAny())))
@@ -44,10 +56,13 @@ GuardCommit(void)
 	passed = 1;
 	name = HeldFindLoss(&why);
 	if (name != NULL)
-		ErrorsCommitRefused(Utf8ToMessage(name), why);
-	missing = OrderFindMissing();
-	if (missing != NULL)
-		ErrorsNotJoined("commit", Utf8ToMessage(missing->name));
+		ErrorsNoLease(errmsg("cannot commit, because the lease on lock \"%s\" was lost",
+							 Utf8ToMessage(name)),
+					  errdetail("%s", ErrorsLossReason(why)),
+					  errhint("Somebody else may have held the lock meanwhile. Release it with "
+							  "ddb_lock_release() if it was acquired for the session, acquire it "
+							  "again, and repeat the transaction."));
+	require_joined("commit");
 }
 
 bool
@@ -61,16 +76,19 @@ GuardEffect(const char *what)
 {
 	lease_loss	why;
 	const char *name = HeldFindLoss(&why);
-	const join_entry *missing = OrderFindMissing();
 
 	if (!ddblock_commit_guard ||
-		(name == NULL && missing == NULL && HeldNext(NULL) == NULL))
+		(name == NULL && OrderFindMissing() == NULL && HeldNext(NULL) == NULL))
 		return;
 	had_effect = true;
 	if (name != NULL)
-		ErrorsEffectRefused(what, Utf8ToMessage(name), why);
-	if (missing != NULL)
-		ErrorsNotJoined(psprintf("execute %s", what), Utf8ToMessage(missing->name));
+		ErrorsNoLease(errmsg("cannot execute %s, because the lease on lock \"%s\" was lost",
+							 what, Utf8ToMessage(name)),
+					  errdetail("%s", ErrorsLossReason(why)),
+					  errhint("Its effect could not be undone, and somebody else may hold the lock "
+							  "now. Release it with ddb_lock_release(), or end the transaction if "
+							  "that is its scope."));
+	require_joined(psprintf("execute %s", what));
 }
 
 void

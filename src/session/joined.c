@@ -47,8 +47,18 @@ name_hold(MailboxKind kind, const HoldCopy *found)
 static void
 require_role(const LockName *name, Oid taker)
 {
-	if (!has_privs_of_role(GetUserId(), taker))
-		ErrorsOtherRole(name->text, taker);
+	char	   *role;
+
+	if (has_privs_of_role(GetUserId(), taker))
+		return;
+	role = GetUserNameFromId(taker, true);
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for lock \"%s\"", name->text),
+			 role != NULL ?
+			 errdetail("Role \"%s\" has taken it, and the current role does not have the "
+					   "privileges of that role.", role) :
+			 errdetail("The role that has taken it does not exist any more.")));
 }
 
 /* Never false. */

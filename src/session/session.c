@@ -208,7 +208,13 @@ SessionAcquire(const LockName *name, const AcquireOptions *options)
 		held = HeldAdd(name, options->scope, acquire_anew, options);
 		if (held != NULL && MailboxMySlot()->answer.grant.waited && !options->alone &&
 			FirstSnapshotSet && IsolationUsesXactSnapshot())
-			ErrorsWarnOldSnapshot(name->text);
+			ereport(WARNING,
+					(errmsg("the transaction may not see what the last holder of lock \"%s\" has "
+							"done", name->text),
+					 errdetail("It waited for the lock, and its snapshot is older than the wait's "
+							   "end, as its isolation level is not READ COMMITTED."),
+					 errhint("Acquire the lock before BEGIN, use READ COMMITTED, or call "
+							 "ddb_fence_check(), which then fails with 40001.")));
 		return held;
 	}
 	if (!HeldIsValid(held))

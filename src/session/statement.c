@@ -51,7 +51,12 @@ warn_of_losses(void)
 			continue;
 		held->told = true;
 		HeldTellLoss(held);
-		ErrorsWarnLost(Utf8ToMessage(held->name), HeldLoss(held));
+		ereport(WARNING,
+				(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+				 errmsg("the lease on lock \"%s\" was lost", Utf8ToMessage(held->name)),
+				 errdetail("%s", ErrorsLossReason(HeldLoss(held))),
+				 errhint("Somebody else may hold the lock now. Release it with "
+						 "ddb_lock_release(), or end the transaction if that is its scope.")));
 	}
 }
 

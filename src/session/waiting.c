@@ -190,7 +190,11 @@ WaitingTellTrouble(int64 since, int64 now, const char *message)
 		(message == NULL && SegmentReadTrouble(published) == DYNAMO_OK))
 		return;
 	told_at = now;
-	ErrorsStillTrying(message != NULL ? message : published);
+	ereport(NOTICE,
+			(errmsg("still waiting for DynamoDB%s%s", segment->place.url[0] != '\0' ? " at " : "",
+					segment->place.url),
+			 errdetail("Requests are being repeated: %s",
+					   Utf8ToMessage(message != NULL ? message : published))));
 }
 
 static bool

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * errors.c
- *	  ddblock's errors: SQLSTATEs, messages, details and hints.
+ *	  The errors that several files raise: SQLSTATEs, messages, details and hints.
  *
  *-------------------------------------------------------------------------
  */
@@ -63,15 +63,6 @@ ErrorsNoPlace(int elevel, const char *problem)
 			 errhint("Set \"ddblock.region\", or AWS_REGION in the server's environment, and "
 					 "restart the server; or correct the shared config file, and reload the "
 					 "configuration.")));
-}
-
-void
-ErrorsStillTrying(const char *message)
-{
-	ereport(NOTICE,
-			(errmsg("still waiting for DynamoDB%s%s", segment->place.url[0] != '\0' ? " at " : "",
-					segment->place.url),
-			 errdetail("Requests are being repeated: %s", Utf8ToMessage(message))));
 }
 
 /*
@@ -267,76 +258,11 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 }
 
 void
-ErrorsCommitRefused(const char *lock, lease_loss loss)
-{
-	ErrorsNoLease(errmsg("cannot commit, because the lease on lock \"%s\" was lost", lock),
-				  errdetail("%s", ErrorsLossReason(loss)),
-				  errhint("Somebody else may have held the lock meanwhile. Release it with "
-						  "ddb_lock_release() if it was acquired for the session, acquire it "
-						  "again, and repeat the transaction."));
-}
-
-void
-ErrorsEffectRefused(const char *what, const char *lock, lease_loss loss)
-{
-	ErrorsNoLease(errmsg("cannot execute %s, because the lease on lock \"%s\" was lost",
-						 what, lock),
-				  errdetail("%s", ErrorsLossReason(loss)),
-				  errhint("Its effect could not be undone, and somebody else may hold the lock "
-						  "now. Release it with ddb_lock_release(), or end the transaction if that "
-						  "is its scope."));
-}
-
-void
-ErrorsWarnLost(const char *lock, lease_loss loss)
-{
-	ereport(WARNING,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("the lease on lock \"%s\" was lost", lock),
-			 errdetail("%s", ErrorsLossReason(loss)),
-			 errhint("Somebody else may hold the lock now. Release it with ddb_lock_release(), "
-					 "or end the transaction if that is its scope.")));
-}
-
-void
 ErrorsOtherToken(const char *lock, int64 token)
 {
 	ErrorsNoLease(errmsg("lock \"%s\" is not held with token %lld in this cluster", lock,
 						 (long long) token),
 				  errdetail("It was released or lost, or this is the token of another lock."));
-}
-
-void
-ErrorsOtherRole(const char *lock, Oid taker)
-{
-	char	   *role = GetUserNameFromId(taker, true);
-
-	ereport(ERROR,
-			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-			 errmsg("permission denied for lock \"%s\"", lock),
-			 role != NULL ?
-			 errdetail("Role \"%s\" has taken it, and the current role does not have the "
-					   "privileges of that role.", role) :
-			 errdetail("The role that has taken it does not exist any more.")));
-}
-
-void
-ErrorsNotJoined(const char *what, const char *lock)
-{
-	ErrorsNoLease(errmsg("cannot %s, because this session does not hold lock \"%s\"", what, lock),
-				  errdetail("\"ddblock.join_locks\" wants the session to hold it together with who "
-							"has taken it."));
-}
-
-void
-ErrorsWarnOldSnapshot(const char *lock)
-{
-	ereport(WARNING,
-			(errmsg("the transaction may not see what the last holder of lock \"%s\" has done", lock),
-			 errdetail("It waited for the lock, and its snapshot is older than the wait's end, as "
-					   "its isolation level is not READ COMMITTED."),
-			 errhint("Acquire the lock before BEGIN, use READ COMMITTED, or call "
-					 "ddb_fence_check(), which then fails with 40001.")));
 }
 
 void
@@ -354,19 +280,6 @@ ErrorsStaleToken(const char *resource, int64 recorded, const char *whose, int64 
 			 errhint("Somebody else has held the lock since, or tokens of shared locks were "
 					 "given to ddb_fence_check(), or of exclusive locks to ddb_fence_check_shared(). Roll "
 					 "the transaction back, and acquire the lock again.")));
-}
-
-void
-ErrorsFenceUndone(void)
-{
-	SegmentCount(EVENT_LK002);
-	ereport(ERROR,
-			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
-			 errmsg("transaction has lost a fence"),
-			 errdetail("A call of ddb_fence_check() or ddb_fence_check_shared() has failed, or was rolled "
-					   "back to a savepoint, and the transaction went on."),
-			 errhint("Run the whole transaction again, and do not catch the errors of "
-					 "these functions.")));
 }
 
 const char *

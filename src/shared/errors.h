@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * errors.h
- *	  What ddblock raises: codes, messages, details and hints in one place.
+ *	  What more than one file raises: codes, messages, details and hints in one place.
  *
  * Lock names are given in the database's encoding; texts that come
  * from the worker are UTF-8 and hold no secrets.
@@ -49,9 +49,6 @@ pg_noreturn extern void ErrorsNoWorker(bool may_have_sent);
 #define NO_AUTHORITIES "No usable certificate authorities"
 extern void ErrorsNoPlace(int elevel, const char *problem);
 
-/* A notice: requests are being repeated. */
-extern void ErrorsStillTrying(const char *message);
-
 /* A call of the worker's, or past it: of this operation. */
 pg_noreturn extern void ErrorsTrouble(dynamo_op op, dynamo_status status, const char *message);
 
@@ -71,37 +68,12 @@ pg_noreturn extern void ErrorsDetached(const char *lock);
 /* No hold of the lock has this token, any more. */
 pg_noreturn extern void ErrorsOtherToken(const char *lock, int64 token);
 
-/* The role may not join the lock, or release it. */
-pg_noreturn extern void ErrorsOtherRole(const char *lock, Oid taker);
-
-/*
- * The commit guard: ddblock.join_locks names a lock that the session does not hold, so it cannot
- * "commit", or "execute" something.
- */
-pg_noreturn extern void ErrorsNotJoined(const char *what, const char *lock);
-
-/* The commit guard: the transaction must not commit. */
-pg_noreturn extern void ErrorsCommitRefused(const char *lock, lease_loss loss);
-
-/* The same for what cannot be undone: a command, or a function. */
-pg_noreturn extern void ErrorsEffectRefused(const char *what, const char *lock,
-											lease_loss loss);
-
-/* A WARNING: the lease was lost since the last statement. */
-extern void ErrorsWarnLost(const char *lock, lease_loss loss);
-
-/* A WARNING: the session got the lock after a wait, with a snapshot from before it. */
-extern void ErrorsWarnOldSnapshot(const char *lock);
-
 /*
  * ddb_fence_check() or ddb_fence_check_shared() met a token that refuses this one; "whose" is
  * empty, or begins with a space.
  */
 pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, const char *whose,
 										  int64 given);
-
-/* A transaction ends without a fence that it asked for. */
-pg_noreturn extern void ErrorsFenceUndone(void);
 
 /* How a session holds a lock: the end of "It holds it ...". */
 extern const char *ErrorsModeName(lock_mode mode);
