@@ -11,10 +11,6 @@
  */
 #include "aws/aws.h"
 
-#include <stdio.h>
-#include <string.h>
-
-
 #define TRIES_UNANSWERED	2
 #define TRIES_REFUSED		3
 #define PAUSE_MS			100	/* doubles */

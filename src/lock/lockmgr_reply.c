@@ -5,7 +5,6 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "lock/backoff.h"
 #include "lock/lockmgr_private.h"
 
 #include <string.h>
