@@ -169,6 +169,8 @@ typedef struct dynamo_item
 	char		wanted_by[DYNAMO_INCARNATION_SIZE]; /* a cluster that waits for the lock, */
 	int64_t		wanted_until_ms;	/* ... up to this time: epoch milliseconds; 0: none */
 	int64_t		wanted_poll_ms; /* it polls as often */
+	int64_t		wanted_permits; /* of a semaphore: it wants so many, at once, */
+	int64_t		wanted_limit;	/* ... if there are then no more than these; 0: a lock */
 	dynamo_holder holder;		/* empty unless by_ddblock */
 	uint8_t    *data;			/* malloc'd, NULL if there is none */
 	size_t		data_len;
@@ -322,7 +324,9 @@ typedef struct dynamo_write
 								 * now: keptUntil must not be later */
 	int64_t		wanted_until_ms;	/* MARK: as in dynamo_item */
 	int64_t		wanted_poll_ms;
-	bool		unmark;			/* ACQUIRE: removes the mark */
+	int64_t		wanted_permits;
+	int64_t		wanted_limit;
+	bool		unmark;			/* ACQUIRE; CHANGE to more permits: removes the mark */
 	int64_t		now_s;			/* RELEASE, FORCE_RELEASE, BAR_NEW, REPLACE: epoch seconds for
 								 * releasedAt */
 	const char *replaced;		/* REPLACE: a result's json; last_token is the new one's */

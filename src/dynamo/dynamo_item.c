@@ -141,6 +141,8 @@ dynamo_item_read(const cJSON *attributes, dynamo_item *item, dynamo_shared **sha
 					 mark_owner != NULL ? dynamo_incarnation(mark_owner) : NULL);
 	item->wanted_until_ms = dynamo_json_positive(mark, "until");
 	item->wanted_poll_ms = dynamo_json_positive(mark, "poll");
+	item->wanted_permits = dynamo_json_positive(mark, "permits");
+	item->wanted_limit = dynamo_json_positive(mark, "limit");
 
 	wrong_lease = read_lease(attributes, item);
 	wrong_data = read_data(attributes, item);

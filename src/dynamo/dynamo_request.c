@@ -132,6 +132,11 @@ put_value(dynamo_text *text, const char *name, const void *of)
 		dynamo_put_s(text, "owner", write->owner);
 		dynamo_put_n(text, "until", write->wanted_until_ms);
 		dynamo_put_n(text, "poll", write->wanted_poll_ms);
+		if (write->wanted_limit > 0)
+		{
+			dynamo_put_n(text, "permits", write->wanted_permits);
+			dynamo_put_n(text, "limit", write->wanted_limit);
+		}
 		dynamo_text_close(text, depth);
 	}
 	else if (!dynamo_put_value(text, name, values, sizeof(values) / sizeof(values[0])) &&
@@ -245,11 +250,12 @@ static const struct
 		CONDITION "attribute_exists(#key) AND " TOKEN_BELOW(":first")},
 	[DYNAMO_BAR_NEW] = {.put = put_bar_new},
 	/*
-	 * The condition names the holder: a mark that arrives late makes no item, and is on
-	 * none that is free or somebody else's.
+	 * The condition names the holder: a mark that arrives late makes no item, and is on none that
+	 * is free or somebody else's.  But whoever takes the last permit again opens another epoch.
 	 */
 	[DYNAMO_MARK] = {.shows = NEW_ITEM,.text = UPDATE "SET #wanted = :wanted"
-		CONDITION "#ownerName = :expected AND attribute_not_exists(#isReleased)"},
+		CONDITION "(#ownerName = :expected OR #ownerName = #shared.#owner)"
+		" AND attribute_not_exists(#isReleased)"},
 	/*
 	 * Refused if the lock was acquired since it was read, even if released again; or if the
 	 * item bars an acquire that may arrive late.

@@ -145,13 +145,21 @@ gate_condition(const char *dead_gate)
 		" AND attribute_not_exists(#shared.#gate.#v)";
 }
 
+/* The dead, and our mark. */
 static void
-put_removal_of_dead(dynamo_text *text, const dynamo_admission *admission)
+put_removals(dynamo_text *text, const dynamo_write *write, const dynamo_admission *admission)
 {
-	for (int i = 0; i < admission->dead_count; i++)
-		dynamo_text_raw(text, "%s #shared.#h.#dead%d", i == 0 ? " REMOVE" : ",", i);
+	const char *before = " REMOVE";
+
+	for (int i = 0; i < admission->dead_count; i++, before = ",")
+		dynamo_text_raw(text, "%s #shared.#h.#dead%d", before, i);
 	if (is_named(admission->dead_gate))
-		dynamo_text_raw(text, "%s #shared.#gate", admission->dead_count == 0 ? " REMOVE" : ",");
+	{
+		dynamo_text_raw(text, "%s #shared.#gate", before);
+		before = ",";
+	}
+	if (write->unmark && admission->permits > 0)
+		dynamo_text_raw(text, "%s #wanted", before);
 }
 
 static void
@@ -180,7 +188,7 @@ put_join(dynamo_text *text, const dynamo_write *write)
 	dynamo_text_raw(text, UPDATE "SET #recordVersionNumber = :version, #fencingToken = :token"
 					", #shared.#total = #shared.#total + :growth, #shared.#h.#me = :entry%s",
 					raises ? ", #leaseDuration = :lease" : "");
-	put_removal_of_dead(text, &shared->entry.admission);
+	put_removals(text, write, &shared->entry.admission);
 	dynamo_text_raw(text, CONDITION SHARED " AND #shared.#kind = :kind"
 					" AND #fencingToken < :token%s%s",
 					shared->kind == DYNAMO_SHARED_REPLACE ? " AND #shared.#h.#me.#v = :expected" :
@@ -199,7 +207,7 @@ put_change(dynamo_text *text, const dynamo_write *write)
 					", #shared.#h.#me.#v = :version"
 					", #shared.#h.#me.#n = #shared.#h.#me.#n + :permits"
 					", #shared.#total = #shared.#total + :growth");
-	put_removal_of_dead(text, &admission);
+	put_removals(text, write, &admission);
 	dynamo_text_raw(text, CONDITION MINE);
 	if (admission.permits > 0)
 		put_admission_condition(text, &admission);
@@ -262,12 +270,11 @@ dynamo_put_shared(dynamo_request *request)
 	}
 }
 
-/* Where a holder stays: it learns of a gate, and who else holds the lock. */
+/* A holder learns of a gate, and who else holds the lock; and whoever leaves, of a mark. */
 bool
 dynamo_shared_shows_item(dynamo_shared_kind kind)
 {
-	return kind != DYNAMO_SHARED_OPEN && kind != DYNAMO_SHARED_LEAVE &&
-		!dynamo_shared_releases(kind);
+	return kind != DYNAMO_SHARED_OPEN && kind != DYNAMO_SHARED_FORCE_RELEASE;
 }
 
 bool

@@ -244,6 +244,8 @@ struct lm_lock
 								 * have marked the item then; 0: none waits */
 	int64_t		heard_ms;		/* the end of the mark for which we stayed back; 0: none,
 								 * or others have had the lock since */
+	int64_t		mark_leaves;	/* a mark for permits: so many may be out beside them */
+	int64_t		yields_until;	/* until then, we leave another cluster its mark's permits */
 
 	/* Permits and gates; see lockmgr_share.c and lockmgr_seen.c. */
 	int64_t		look_at;		/* HELD: when to look for permits; 0: not */
@@ -535,6 +537,9 @@ extern bool lm_shared_by_others(const lockmgr *lm, const lm_lock *lock);
 extern void lm_pending_epoch(const lease *l, char epoch[DYNAMO_EPOCH_SIZE]);
 extern bool lm_stands(const lockmgr *lm, const lease *l, const dynamo_result *result);
 extern bool lm_has_changed_hands(const lm_lock *lock);
+extern void lm_note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item);
+extern bool lm_yields(const lockmgr *lm, int64_t now, const lm_lock *lock,
+					  const lm_request *request, int32_t permits);
 extern bool lm_mark_is_due(int64_t now, const lm_lock *lock);
 extern void lm_describe_mark(const lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write);
 extern void lm_mark_failed(int64_t now, lm_lock *lock);

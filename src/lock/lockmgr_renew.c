@@ -119,6 +119,7 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		asker->request.refused_once = true;
 	what = outcome_of(lm, lease, result);
 	lm_observe_shared(lm, lock, now, result->shared);
+	lm_note_mark(lm, now, lock, &result->item);
 	if (what == KEPT && asker != NULL)
 	{
 		/* It is the first in the queue, and was refused permits. */

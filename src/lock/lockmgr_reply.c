@@ -214,7 +214,12 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 	if (done && lease == NULL)
 		lm_observe(lm, now, lock, &result->item, result->shared);
 	else if (done && lease->l.mode != MODE_EXCLUSIVE)
+	{
 		lm_observe_shared(lm, lock, now, result->shared);
+		lm_note_mark(lm, now, lock, &result->item);
+	}
+	if (call->op == DYNAMO_MARK && dynamo_is_failure(result->status))
+		lm_mark_failed(now, lock);
 	if (session == NULL)
 	{
 		if (lock->state == LOCK_HELD && lock->lease->l.mode != MODE_EXCLUSIVE)

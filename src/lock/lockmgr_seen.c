@@ -317,15 +317,65 @@ is_our_mark(const lockmgr *lm, const dynamo_item *item)
 	return strcmp(item->wanted_by, lm->incarnation) == 0;
 }
 
-/* The item was received now. */
-static void
-note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
+/* Two polls and a round trip, as the mark says. */
+static int64_t
+pause_us(const dynamo_item *item)
 {
-	bool		marked = is_marked(lm, now, item);
+	return item->wanted_poll_ms < (STAY_BACK_MAX_US - ROUND_TRIP_US) / 2000 ?
+		item->wanted_poll_ms * 2000 + ROUND_TRIP_US : STAY_BACK_MAX_US;
+}
 
+/* If so many permits more were taken, would there be room for those that the mark wants? */
+static bool
+leaves_room(const lockmgr *lm, int64_t now, const lm_lock *lock, int32_t permits)
+{
+	dynamo_dead_entry dead[DYNAMO_ENTRIES_MAX];
+	dynamo_admission admission = {0};
+	int64_t		total = is_shared(lock) ? lock->shared->total :
+		lock->lease != NULL ? lock->lease->l.permits : 0;
+
+	lm_name_dead(lm, now, lock, &admission, dead);
+	return total - admission.freed + permits <= lock->mark_leaves;
+}
+
+/*
+ * The item was received now; or no item, as in some replies about a lease of ours.  As long as the
+ * permits that another cluster's mark wants are not free, we leave them, or it would never find
+ * enough; when they are, we pause once, as after the release of a lock.  While somebody has the
+ * lock exclusively, nobody can take any.  Who shares the lock does not hear a mark without a number.
+ */
+void
+lm_note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
+{
+	bool		marked = is_marked(lm, now, item) &&
+		(item->wanted_limit > 0 || !is_shared(lock));
+
+	if (!item->exists && lock->lease != NULL)
+		return;
 	lock->by_ddblock = item->by_ddblock;
 	lock->marked_by_us = marked && is_our_mark(lm, item);
 	lock->marked_until = marked ? item->wanted_until_ms * 1000 - lm->epoch_offset_us : 0;
+	lock->mark_leaves = item->wanted_limit - item->wanted_permits;
+	if (!marked || lock->marked_by_us || item->wanted_limit == 0)
+		lock->yields_until = 0;
+	else if (item->wanted_until_ms == lock->heard_ms || (!is_shared(lock) && !item->released))
+		return;
+	else if (!leaves_room(lm, now, lock, 0))
+		lock->yields_until = lock->marked_until;
+	else
+	{
+		lock->yields_until = now + pause_us(item);
+		lock->heard_ms = item->wanted_until_ms;
+	}
+}
+
+/* Would so many more permits for the request be ones that are left to another cluster? */
+bool
+lm_yields(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request *request,
+		  int32_t permits)
+{
+	return now < lock->yields_until && request->ask.limit > 0 &&
+		!leaves_room(lm, now, lock, permits);
 }
 
 /* Has another client let go of the lock since we wait, or have marked it, and we did not get it? */
@@ -337,16 +387,22 @@ lm_has_changed_hands(const lm_lock *lock)
 
 /*
  * Is the next poll to mark the item?  Not for a campaign, which is in no hurry, nor if the
- * holder is another client, who does not look; and who shares the lock has his own way.  Another
- * cluster's mark will do, unless the lock has changed hands in spite of it.
+ * holder is another client, who does not look; who waits for a lock that others share sets a gate.
+ * Another cluster's mark will do, unless the lock has changed hands in spite of it; our own, if it
+ * has the right number, and nobody has written the item since: perhaps we missed a pause.
  */
 bool
 lm_mark_is_due(int64_t now, const lm_lock *lock)
 {
-	if (lock->first->request.ask.campaign || !lock->by_ddblock ||
-		now - lock->asked_at < MARK_AFTER_US)
+	const lock_ask *ask = &lock->first->request.ask;
+	bool		heard = !is_shared(lock) ? lock->by_ddblock :
+		ask->limit > 0 && lock->shared->mode == ask->mode;
+
+	if (ask->campaign || !heard || now - lock->asked_at < MARK_AFTER_US)
 		return false;
 	return lm_has_changed_hands(lock) ||
+		(lock->marked_by_us && ask->limit > 0 &&
+		 (lock->mark_leaves != ask->limit - ask->permits || lock->first_seen > lock->asked_at)) ||
 		now >= lock->marked_until - (lock->marked_by_us ? MARK_EARLY_US : 0);
 }
 
@@ -360,6 +416,8 @@ lm_describe_mark(const lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *wr
 			.owner = lm->owner,.version = "",.expected = lock->owner,
 			.wanted_until_ms = (now + lm->epoch_offset_us) / 1000 + MARK_MS,
 			.wanted_poll_ms = lock->mark_poll_us / 1000,
+			.wanted_permits = lock->first != NULL ? lock->first->request.ask.permits : 0,
+			.wanted_limit = lock->first != NULL ? lock->first->request.ask.limit : 0,
 	};
 }
 
@@ -393,14 +451,12 @@ lm_have_asked(lm_lock *lock)
 void
 lm_hear(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 {
-	int64_t		stay = STAY_BACK_MAX_US;
+	int64_t		stay = pause_us(item);
 
 	if (!is_marked(lm, now, item) || is_our_mark(lm, item) ||
 		item->wanted_until_ms == lock->heard_ms)
 		return;
 	lock->heard_ms = item->wanted_until_ms;
-	if (item->wanted_poll_ms < (STAY_BACK_MAX_US - ROUND_TRIP_US) / 2000)
-		stay = item->wanted_poll_ms * 2000 + ROUND_TRIP_US;
 	if (lock->stay_back_until < now + stay)
 		lock->stay_back_until = now + stay;
 }
@@ -444,7 +500,7 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 	lm_observe_shared(lm, lock, now, shared);
 	lm_note_attributes(lock, item->attribute_names);
 	lock->kept_until_ms = kept_until_ms;
-	note_mark(lm, now, lock, item);
+	lm_note_mark(lm, now, lock, item);
 	if (!item->exists || item->released || item->wrong != NULL)
 	{
 		lock->seen = false;
@@ -518,7 +574,8 @@ lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_reques
 
 	if (request->ask.mode == MODE_EXCLUSIVE)
 		return open;
-	return (open && !lm_gate_stands(lock)) || lm_can_join(lm, now, lock, request);
+	return !lm_yields(lm, now, lock, request, request->ask.permits) &&
+		((open && !lm_gate_stands(lock)) || lm_can_join(lm, now, lock, request));
 }
 
 /* When a waiting session may become ready without another look; INT64_MAX: never. */

@@ -423,6 +423,11 @@ send_looks(lockmgr *lm, int64_t now)
 			write.last_token = lock->delete_token;
 			lock->look_deletes_item = false;
 		}
+		else if (lock->first != NULL && lm_mark_is_due(now, lock))
+		{
+			lock->mark_poll_us = lm->poll_interval_us;
+			lm_describe_mark(lm, now, lock, &write);
+		}
 		send_call(lm, call, write.op, false, lm->request_timeout_us, &write);
 	}
 }

@@ -38,9 +38,10 @@ fits_lease(int64_t now, const lm_lock *lock, const lm_request *request)
 
 /* Can permits that our entry has already go to this session? */
 static bool
-may_reuse(int64_t now, const lm_lock *lock, const lm_request *request)
+may_reuse(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request *request)
 {
-	return request->ask.limit >= lock->lease->l.limit && lm_in_run(now, lock);
+	return request->ask.limit >= lock->lease->l.limit && lm_in_run(now, lock) &&
+		!lm_yields(lm, now, lock, request, 0);
 }
 
 /*
@@ -58,9 +59,10 @@ lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock)
 
 	if (!lockmgr_limited(l->mode) || l->state != LEASE_HELD)
 		return 0;
-	if (unused > 0 && !(wanted && may_reuse(now, lock, request)))
+	if (unused > 0 && !(wanted && may_reuse(lm, now, lock, request)))
 		return -unused;
 	if (!wanted || request->ask.permits <= unused || now < lock->stay_back_until ||
+		lm_yields(lm, now, lock, request, request->ask.permits - unused) ||
 		(request->refused_once &&
 		 (lm_gate_stands(lock) ||
 		  !lm_has_permits(lm, now, lock, request->ask.permits - unused, request->ask.limit))))
@@ -107,6 +109,7 @@ next_look(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	const struct lease *l = &lock->lease->l;
 	int64_t		interval;
+	int64_t		longest = lm_longest_promised(now, lock, lm->poll_interval_us);
 	int64_t		death;
 
 	if (lock->first == NULL || lock->first->request.kind != LOCKMGR_ACQUIRE ||
@@ -114,11 +117,13 @@ next_look(lockmgr *lm, int64_t now, lm_lock *lock)
 		return 0;
 	if (now < lock->stay_back_until)
 		return lock->stay_back_until;
+	if (lock->asked_at < lock->first->request.since)
+		lock->asked_at = lock->first->request.since;
 	interval = (now - lock->first->request.since) / 20;
 	if (interval < LOOK_MIN_US)
 		interval = LOOK_MIN_US;
-	if (interval > lm->poll_interval_us)
-		interval = lm->poll_interval_us;
+	if (interval > longest)
+		interval = longest;
 	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));
 	death = lm_next_death(now, lock);
 	return now + interval < death ? now + interval : death;
@@ -144,7 +149,7 @@ lm_admit(lockmgr *lm, int64_t now, lm_lock *lock)
 		if (fits_lease(now, lock, request) && !lm_gate_stands(lock) &&
 			(lockmgr_unlimited(lease->l.mode) ||
 			 (request->ask.permits <= lease->l.permits - lease->used &&
-			  may_reuse(now, lock, request))))
+			  may_reuse(lm, now, lock, request))))
 		{
 			if (!turn_away(lm, lock))
 				let_in(lm, now, lock, lock->first);

@@ -16,6 +16,7 @@
 static const unsigned transitions[LOCK_STATE_COUNT] = {
 	[LOCK_IDLE] =
 	TO(LOCK_ACQUIRING) |		/* a session is first in the queue */
+	TO(LOCK_POLLING) |			/* free permits are left to another cluster */
 	TO(LOCK_ADOPTED) |			/* the previous worker had a lease on it */
 	TO(LOCK_IDLE),				/* it stays back, or nobody waits any more */
 

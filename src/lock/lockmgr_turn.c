@@ -80,6 +80,14 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 			lm_tell_watch(lm, lock);
 			return;
 		}
+		if (lm_yields(lm, now, lock, &lock->first->request, lock->first->request.ask.permits))
+		{
+			lock->polling_since = now;
+			if (lock->asked_at == 0)
+				lock->asked_at = now;
+			lm_enter(lm, lock, LOCK_POLLING, now);
+			return;
+		}
 		if (lm_role_is_full(lm, lock->first))
 		{
 			lm_answer_result(lm, lock->first, LOCKMGR_ROLE_FULL);
@@ -406,6 +414,7 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 {
 	struct lease *l = &lock->lease->l;
 	const dynamo_item *item = &result->item;
+	bool		exclusive = l->mode == MODE_EXCLUSIVE;
 	lockmgr_result outcome = LOCKMGR_RELEASED;
 
 	if (result->status == DYNAMO_CONDITION_FAILED &&
@@ -418,12 +427,13 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	}
 	else
 	{
-		lm_hear(lm, now, lock, item);
+		if (exclusive)
+			lm_hear(lm, now, lock, item);
 		lm_delete_later(lm, now, lock);
 	}
 	lm_drop_lease(lm, lock);
 	lm_answer_releaser(lm, lock, outcome);
-	if (result->status == DYNAMO_CONDITION_FAILED)
+	if (result->status == DYNAMO_CONDITION_FAILED || (!exclusive && item->exists))
 		lm_observe(lm, now, lock, item, result->shared);
 	else
 	{

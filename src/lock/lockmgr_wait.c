@@ -296,7 +296,9 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	}
 	lm_written(lm, lease);
 	lm_observe_shared(lm, lock, now, exclusive ? NULL : result->shared);
-	if (exclusive && result->status == DYNAMO_OK)
+	if (!exclusive)
+		lm_note_mark(lm, now, lock, &result->item);
+	else if (result->status == DYNAMO_OK)
 		lm_replaced(lm, lock, &result->item);
 	session = lm_pending_session(lm, lease);
 	if (session != NULL && now < lease->l.deadline)

@@ -115,6 +115,31 @@ is($most, 3, 'never more than three permits were out, and three were');
 cmp_ok($most_here, '<=', 3, 'nor did the sessions of a cluster have more');
 wait_for { is_released('jobs') } 'all permits to be back';
 
-$_->quit foreach @workers, $c, $d;
+#
+# A session of another cluster wants both permits, while two sessions take one each again and again
+#
+my @takers = map { session($one) } 1 .. 2;
+my @pids = map { $_->ask('SELECT pg_backend_pid()') } @takers;
+$_->send(q{DO $$ BEGIN LOOP
+		PERFORM ddb_semaphore_acquire('hot', 2), pg_sleep(0.7);
+		PERFORM ddb_semaphore_release('hot');
+	END LOOP; END $$}) foreach @takers;
+wait_for { (dynamodb->item('hot') // {})->{shared}{M}{total} } 'the first permit';
+wait_for
+{
+	$d->query_safe(q{SELECT ddb_semaphore_acquire('hot', 2, 2, wait => '60s')});
+	is(dynamodb->item('hot')->{wanted}, undef, 'who has got them has left no mark');
+	$d->query_safe(q{SELECT ddb_semaphore_release('hot')});
+	stat_of($two, 'mark') > 0;
+}
+'a wait of more than a second';
+$one->safe_psql('postgres', "SELECT pg_cancel_backend($_)") foreach @pids;
+foreach my $taker (@takers)
+{
+	$taker->result;
+	like($taker->messages, qr/57014/, 'the others have gone on all the time');
+}
+
+$_->quit foreach @workers, @takers, $c, $d;
 nothing_held_ok;
 done_testing;

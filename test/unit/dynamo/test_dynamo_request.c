@@ -447,7 +447,8 @@ TEST(a_replacement_is_a_released_item_that_may_expire)
 	}
 }
 
-TEST(a_mark_is_for_whoever_holds_the_item_under_that_name)
+/* Whoever takes the last permit again opens another epoch: hence the other name. */
+TEST(a_mark_is_for_whoever_holds_the_item_under_that_name_or_shares_it)
 {
 	dynamo_write write = write_of(DYNAMO_MARK);
 
@@ -458,13 +459,28 @@ TEST(a_mark_is_for_whoever_holds_the_item_under_that_name)
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
 				 "\"sk\":{\"S\":\"locks\"}},"
 				 "\"UpdateExpression\":\"SET #wanted = :wanted\","
-				 "\"ConditionExpression\":\"#ownerName = :expected"
+				 "\"ConditionExpression\":\"(#ownerName = :expected OR #ownerName = #shared.#owner)"
 				 " AND attribute_not_exists(#isReleased)\","
 				 "\"ExpressionAttributeNames\":{" N("ownerName") "," N("isReleased") ","
-				 N("wanted") "},"
+				 N("shared") "," N("owner") "," N("wanted") "},"
 				 "\"ExpressionAttributeValues\":{\":expected\":{\"S\":\"db2/other\"},"
 				 "\":wanted\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},\"until\":{\"N\":\"1010000\"},"
 				 "\"poll\":{\"N\":\"250\"}}}},\"ReturnValues\":\"ALL_NEW\"," ASK_FOR "}");
+}
+
+TEST(a_mark_for_permits_has_their_number)
+{
+	dynamo_write write = write_of(DYNAMO_MARK);
+	char	   *body;
+
+	write.wanted_until_ms = 1010000;
+	write.wanted_poll_ms = 250;
+	write.wanted_permits = 3;
+	write.wanted_limit = 5;
+	body = dynamo_build(&plain_table, &write);
+	assert_non_null(strstr(body, "\"poll\":{\"N\":\"250\"},\"permits\":{\"N\":\"3\"},"
+						   "\"limit\":{\"N\":\"5\"}}"));
+	free(body);
 }
 
 TEST(an_acquire_removes_its_clusters_mark)

@@ -307,12 +307,12 @@ TEST(leave_gives_all_permits_back)
 {
 	begin(DYNAMO_SHARED_LEAVE);
 	assert_write(&plain_table, LEAVE, MINE " AND size(#shared.#h) > :one",
-				 LEAVE_NAMES "," N("v"), EPOCH "," EXPECTED "," ONE, "");
+				 LEAVE_NAMES "," N("v"), EPOCH "," EXPECTED "," ONE, SHOWN);
 	the_write.any_version = true;
 	shared.epoch = NULL;
 	the_write.expected = NULL;
 	assert_write(&plain_table, LEAVE, OF_THE_DEAD " AND size(#shared.#h) > :one",
-				 LEAVE_NAMES "," N("owner"), VERSION "," ONE, "");
+				 LEAVE_NAMES "," N("owner"), VERSION "," ONE, SHOWN);
 }
 
 #define RELEASE "SET #recordVersionNumber = :version, #isReleased = :released," \
@@ -328,14 +328,14 @@ TEST(last_releases_the_item)
 	begin(DYNAMO_SHARED_LAST);
 	assert_write(&plain_table, RELEASE REMOVE_MODE, MINE " AND size(#shared.#h) = :one",
 				 ENTRY_NAMES "," RELEASE_NAMES "," N("v"),
-				 EPOCH "," EXPECTED "," RELEASE_VALUES "," ONE, "");
+				 EPOCH "," EXPECTED "," RELEASE_VALUES "," ONE, SHOWN);
 	the_write.any_version = true;
 	shared.epoch = NULL;
 	the_write.expected = NULL;
 	assert_write(&sorted_table, RELEASE ", #ttl = :ttl" REMOVE_MODE,
 				 OF_THE_DEAD " AND size(#shared.#h) = :one",
 				 ENTRY_NAMES "," RELEASE_NAMES "," N("ttl"),
-				 VERSION "," RELEASE_VALUES "," NUMBER(":ttl", 4600) "," ONE, "");
+				 VERSION "," RELEASE_VALUES "," NUMBER(":ttl", 4600) "," ONE, SHOWN);
 }
 
 TEST(force_release_demands_the_epoch)

@@ -220,6 +220,9 @@ double_shared_change(double_item *found, const dynamo_write *write)
 		&asked->change : &asked->entry.admission;
 
 	snprintf(item->version, sizeof(item->version), "%s", write->version);
+	if (write->unmark && (asked->kind <= DYNAMO_SHARED_REPLACE ||
+						  (asked->kind == DYNAMO_SHARED_CHANGE && admission->permits > 0)))
+		item->wanted_until_ms = 0;
 	switch (asked->kind)
 	{
 		case DYNAMO_SHARED_OPEN:
@@ -349,7 +352,9 @@ double_condition(const double_item *found, const dynamo_write *write)
 		case DYNAMO_BAR_NEW:
 			return !item->exists;
 		case DYNAMO_MARK:
-			return item->exists && !item->released && strcmp(item->owner, write->expected) == 0;
+			return item->exists && !item->released &&
+				(strcmp(item->owner, write->expected) == 0 ||
+				 (found->shared != NULL && found->shared->current));
 		case DYNAMO_DELETE:
 			return item->exists && item->released && strcmp(item->version, write->expected) == 0 &&
 				(!item->has_token || (!item->bad_token && item->token <= write->last_token));
@@ -386,6 +391,8 @@ double_change(double_item *found, const dynamo_write *write)
 					 dynamo_incarnation(write->owner));
 			item->wanted_until_ms = write->wanted_until_ms;
 			item->wanted_poll_ms = write->wanted_poll_ms;
+			item->wanted_permits = write->wanted_permits;
+			item->wanted_limit = write->wanted_limit;
 			break;
 		case DYNAMO_BAR_NEW:
 			item->exists = item->released = item->has_token = true;
@@ -469,9 +476,7 @@ double_apply(double_table *table, const dynamo_write *write,
 	else if (write->shared != NULL && double_shared_condition(found, write))
 	{
 		double_shared_change(found, write);
-		if (write->shared->kind == DYNAMO_SHARED_OPEN ||
-			write->shared->kind == DYNAMO_SHARED_LEAVE ||
-			write->shared->kind == DYNAMO_SHARED_LAST)
+		if (write->shared->kind == DYNAMO_SHARED_OPEN)
 			return;
 		result->item = found->item;
 		result->shared = double_read_shared(found);
