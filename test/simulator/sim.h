@@ -146,6 +146,7 @@ typedef struct sim_plan
 	unsigned	limit_percent;	/* of the requests have a limit of the hold */
 	bool		one_exclusive;	/* only those of one cluster are not */
 	bool		eager;			/* who has released a lock takes it again at once */
+	bool		permits;		/* a semaphore is all there is; each cluster wants a number of its own */
 	bool		joins;			/* sessions join holds, and leave theirs to the cluster */
 	unsigned	several_percent;	/* of the steps without a lock begin to take several */
 	bool		campaign;		/* the clusters stand for the last lock */
@@ -413,6 +414,14 @@ typedef struct sim_lock
 	int64_t		mark_at;		/* ... since then */
 	int64_t		mark_until_ms;
 	int64_t		mark_poll_ms;
+	int32_t		mark_permits;	/* it wants so many; 0: a lock */
+	int32_t		mark_limit;
+	int64_t		room_at;		/* when these were first free since, or 0, */
+	int64_t		room_since;		/* ... and since when they are, or 0, */
+	int64_t		told_at[SIM_CLUSTERS];	/* when a reply first showed it to each, or 0, */
+	unsigned	told_life[SIM_CLUSTERS];	/* ... and its worker then */
+	int64_t		shown_at[SIM_CLUSTERS];	/* when a write last showed each the item, */
+	int64_t		taken_at[SIM_CLUSTERS];	/* ... and when each last took permits */
 	int			heard_by;		/* the cluster that has released it since, or SIM_NOBODY, */
 	unsigned	heard_life;		/* ... its worker, */
 	int64_t		heard_at;		/* ... and when */
@@ -507,6 +516,8 @@ typedef struct sim_totals
 	uint64_t	kept_grants;	/* ... of these, for a minimum */
 	uint64_t	marks;			/* of clusters that waited, */
 	uint64_t	heard;			/* ... for which others have stayed back */
+	uint64_t	taken_after_marks;	/* permits that one wanted were taken by others, and judged, */
+	uint64_t	left_to_marks;	/* ... or left by a cluster that wanted them, too */
 	uint64_t	joined;			/* holds that were joined, */
 	uint64_t	detached;		/* ... detached */
 	uint64_t	outlive;		/* ... that may outlive their sessions */
@@ -660,10 +671,14 @@ struct sim_call
 		bool		shared;		/* a write in shared mode */
 		dynamo_shared_kind kind;
 		int32_t		limit;		/* of a write that adds permits; 0: it does not */
+		int32_t		permits;	/* ... so many, */
+		int32_t		freed;		/* ... and removes these */
 		bool		removes_gate;
 		bool		unmark;
 		int64_t		wanted_until_ms;
 		int64_t		wanted_poll_ms;
+		int32_t		wanted_permits;
+		int32_t		wanted_limit;
 		int64_t		kept_until_ms;
 		int64_t		first_token;
 		int64_t		last_token;
@@ -833,6 +848,7 @@ extern void sim_check_gate(sim *s, int lock, const sim_call *call, int which);
 extern void sim_marked(sim *s, int lock, const sim_call *call, int which);
 extern void sim_heard(sim *s, int lock, const sim_call *call);
 extern void sim_check_heard(sim *s, int lock, const sim_call *call, int which);
+extern void sim_check_permits(sim *s, int lock, const sim_call *call, int which);
 
 /* sim_run.c */
 extern void sim_run(sim *s);

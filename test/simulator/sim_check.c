@@ -830,6 +830,21 @@ sim_check_lost(sim *s, const sim_cluster *c, uint32_t index)
 	}
 }
 
+/* Are the permits that the mark in the item wants free? */
+static bool
+has_room(sim *s, const sim_lock *lock)
+{
+	dynamo_reply reply;
+	const dynamo_shared *shared;
+	int64_t		total;
+
+	sim_read_item(s, lock, &reply);
+	shared = reply.results[0].shared;
+	total = shared != NULL && shared->current ? shared->total : 0;
+	dynamo_reply_free(&reply);
+	return total + lock->mark_permits <= lock->mark_limit;
+}
+
 /*
  * A mark has been written.  I7: on a held item.
  */
@@ -845,6 +860,113 @@ sim_marked(sim *s, int number, const sim_call *call, int which)
 	lock->mark_at = s->now;
 	lock->mark_until_ms = call->writes[which].wanted_until_ms;
 	lock->mark_poll_ms = call->writes[which].wanted_poll_ms;
+	lock->mark_permits = call->writes[which].wanted_permits;
+	lock->mark_limit = call->writes[which].wanted_limit;
+	lock->room_at = lock->room_since = has_room(s, lock) ? s->now : 0;
+	memset(lock->told_at, 0, sizeof(lock->told_at));
+}
+
+/* Does a session of the cluster wait for the lock, and did so at that time? */
+static bool
+waits_since(const sim *s, const sim_cluster *c, int number, int64_t since)
+{
+	for (int i = 0; i < s->plan.sessions; i++)
+	{
+		const sim_session *session = &c->sessions[i];
+
+		if (session->waiting && session->request.kind == LOCKMGR_ACQUIRE &&
+			session->lock == number && session->asked_at < since && !sim_is_answered(c, session))
+			return true;
+	}
+	return false;
+}
+
+/* Does a session of the cluster that has marked the item still wait for it? */
+static bool
+marker_waits(const sim *s, const sim_lock *lock, int number)
+{
+	return waits_since(s, &s->cluster[lock->mark_of], number, lock->mark_at);
+}
+
+/* Has another cluster taken permits since this one was shown how many are out? */
+static bool
+others_took(const sim *s, const sim_cluster *c, const sim_lock *lock)
+{
+	for (int i = 0; i < s->plan.clusters; i++)
+	{
+		if (i != c->number && lock->taken_at[i] > lock->shown_at[c->number])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The cluster has taken permits that the mark wants, and had seen it.  I6: it does not, as long as they
+ * are not free, and then for two polls of the other cluster, and a while.  Without faults, that one has
+ * them first.  What is left beside the mark, two clusters may take at once, and are too many together.
+ */
+static void
+check_taken(sim *s, const sim_cluster *c, sim_lock *lock, int number)
+{
+	int64_t		told_at = lock->told_at[c->number];
+	int64_t		stay = 2 * lock->mark_poll_ms * MS + SECOND / 10;
+	int64_t		least = (stay < SECOND ? stay : SECOND) * 90 / 100;
+
+	s->totals->taken_after_marks++;
+	/* It may have seen that they were free before this was judged, and paused. */
+	if (lock->room_at == 0 || s->now - lock->room_at < least)
+		sim_wrong(s, "I6: cluster %d takes permits of %s %" PRId64 " us after it has seen that cluster %d"
+				  " waits for %d of %d", c->number, lock->name, s->now - told_at, lock->mark_of,
+				  lock->mark_permits, lock->mark_limit);
+	if (s->plan.permits && s->phase < PHASE_DRAIN && stay < SECOND && lock->room_since != 0 &&
+		s->now - lock->room_since >= least && marker_waits(s, lock, number))
+		sim_wrong(s, "I6: cluster %d takes permits of %s before cluster %d, which waits for %d of %d",
+				  c->number, lock->name, lock->mark_of, lock->mark_permits, lock->mark_limit);
+}
+
+/* A write in shared mode was applied, perhaps to an item with a mark for permits: see check_taken(). */
+void
+sim_check_permits(sim *s, int number, const sim_call *call, int which)
+{
+	sim_lock   *lock = &s->lock[number];
+	const sim_cluster *c = &s->cluster[call->cluster];
+	dynamo_shared_kind kind = call->writes[which].kind;
+	bool		takes = call->writes[which].limit > 0;
+	bool		shows = kind != DYNAMO_SHARED_OPEN && kind != DYNAMO_SHARED_FORCE_RELEASE;
+	int64_t		doubt_ms = (3 * SECOND + s->plan.date_error) / MS;
+	int64_t		left_ms = lock->mark_until_ms - (SIM_EPOCH + s->now) / MS;
+	bool		judged = !lock->written_late && !is_barring(s, c, number) && left_ms > doubt_ms;
+	bool		told = lock->told_at[c->number] != 0 && c->life == lock->told_life[c->number] &&
+		c->troubled_at < lock->told_at[c->number];
+	bool		room;
+
+	if (takes)
+		lock->taken_at[c->number] = s->now;
+	if (lock->mark_of == SIM_NOBODY || lock->mark_limit == 0)
+		return;
+	room = has_room(s, lock);
+	if (takes && told && judged && !room && call->writes[which].freed == 0 && !others_took(s, c, lock))
+		check_taken(s, c, lock, number);
+	if (shows)
+		lock->shown_at[c->number] = s->now;
+	if (room && lock->room_at == 0)
+		lock->room_at = s->now;
+	lock->room_since = !room ? 0 : lock->room_since != 0 ? lock->room_since : s->now;
+	if (takes && call->writes[which].unmark)
+	{
+		for (int i = 0; i < s->plan.clusters; i++)
+			s->totals->left_to_marks += lock->told_at[i] != 0 && lock->told_at[i] < s->now &&
+				waits_since(s, &s->cluster[i], number, s->now);
+		if (kind == DYNAMO_SHARED_CHANGE)
+			lock->mark_of = SIM_NOBODY; /* else sim_check_heard() does that */
+	}
+	else if (shows && !s->plan.stands_still && s->plan.locks <= 2 && call->id < SIM_JOURNAL_CALL &&
+			 lock->mark_of != c->number && !told && judged && left_ms < 15000 - doubt_ms)
+	{
+		s->totals->heard++;
+		lock->told_at[c->number] = s->now;
+		lock->told_life[c->number] = c->life;
+	}
 }
 
 /*
@@ -874,24 +996,6 @@ sim_heard(sim *s, int number, const sim_call *call)
 	lock->heard_by = call->cluster;
 	lock->heard_life = s->cluster[call->cluster].life;
 	lock->heard_at = s->now;
-}
-
-/* Does a session of the cluster that has marked the item still wait for it? */
-static bool
-marker_waits(const sim *s, const sim_lock *lock, int number)
-{
-	const sim_cluster *c = &s->cluster[lock->mark_of];
-
-	for (int i = 0; i < s->plan.sessions; i++)
-	{
-		const sim_session *session = &c->sessions[i];
-
-		if (session->waiting && session->request.kind == LOCKMGR_ACQUIRE &&
-			session->lock == number && session->asked_at < lock->mark_at &&
-			!sim_is_answered(c, session))
-			return true;
-	}
-	return false;
 }
 
 /*

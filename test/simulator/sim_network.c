@@ -169,6 +169,8 @@ note_shared(sim_call *call, int which, const dynamo_shared_write *shared)
 	if (admission == NULL)
 		return;
 	call->writes[which].limit = admission->limit;
+	call->writes[which].permits = admission->permits;
+	call->writes[which].freed = admission->freed;
 	call->writes[which].removes_gate = admission->dead_gate[0] != '\0';
 }
 
@@ -201,6 +203,8 @@ new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 		call->writes[i].unmark = write->unmark;
 		call->writes[i].wanted_until_ms = write->wanted_until_ms;
 		call->writes[i].wanted_poll_ms = write->wanted_poll_ms;
+		call->writes[i].wanted_permits = write->wanted_permits;
+		call->writes[i].wanted_limit = write->wanted_limit;
 		note_shared(call, i, write->shared);
 		snprintf(call->writes[i].version, sizeof(call->writes[i].version), "%s",
 				 write->version);

@@ -95,6 +95,18 @@ draw_queue(sim_plan *plan)
 	plan->several_percent = plan->shared_percent = plan->keep_percent = plan->limit_percent = 0;
 }
 
+/* One semaphore: who has let go of permits takes them again at once, and some want several. */
+static void
+draw_permits(sim_plan *plan)
+{
+	plan->permits = true;
+	plan->locks = 1;
+	plan->storm = 20 * SECOND;
+	plan->shared_percent = 100;
+	plan->foreigners = 0;
+	plan->one_exclusive = plan->stands_still = false;
+}
+
 void
 sim_draw_plan(sim *s)
 {
@@ -103,6 +115,9 @@ sim_draw_plan(sim *s)
 
 	plan->kind = dice < 92 ? KIND_STORM : dice < 95 ? KIND_CROWD :
 		dice < 98 ? KIND_LONG : KIND_HOT;
+	/* Not drawn: the other seeds are as they would be without these. */
+	if (s->seed % 25 == 3)
+		plan->kind = KIND_HOT;
 	plan->hop = 8 * MS;
 	plan->poll_interval_us = sim_chance(s, 50) ? 250 * MS : sim_between(s, 20, 2000) * MS;
 	switch (plan->kind)
@@ -152,10 +167,11 @@ sim_draw_plan(sim *s)
 	plan->campaign = plan->kind != KIND_HOT && sim_chance(s, 30);
 	plan->locks += plan->campaign;
 	plan->forges = plan->kind != KIND_HOT && sim_chance(s, 20);
-	/* Not drawn: the other seeds are as they would be without queues. */
 	if (plan->kind == KIND_STORM && s->seed % 5 == 0)
 		draw_queue(plan);
-	/* Nor would they be with slow servers: replies take up to 400 ms. */
+	/* Slow servers: replies take up to 400 ms. */
 	if (plan->kind == KIND_STORM && s->seed % 7 == 0)
 		plan->hop = sim_between(s, 10, 200) * MS;
+	if (s->seed % 25 == 3)
+		draw_permits(plan);
 }

@@ -52,7 +52,10 @@ sim_attach(sim *s, sim_cluster *c, int slot)
 	sim_end_race(before);
 }
 
-/* In hot runs, each lock is shared in one way, and each request is for one permit. */
+/*
+ * In hot runs, each lock is shared in one way, and each request is for one permit, or for its cluster's
+ * number.
+ */
 lockmgr_request
 sim_make_request(sim *s, const sim_cluster *c, int slot, lockmgr_kind kind, int lock)
 {
@@ -67,9 +70,10 @@ sim_make_request(sim *s, const sim_cluster *c, int slot, lockmgr_kind kind, int 
 		sim_between(s, s->plan.lease_min_ms, s->plan.lease_max_ms);
 
 	/* The order in which the compiler evaluates the parts of a struct is its own. */
-	lock_mode	mode = !shares ? MODE_EXCLUSIVE : (hot ? lock == 0 : sim_chance(s, 50)) ?
-		MODE_SHARED : MODE_SEMAPHORE;
-	int32_t		permits = !hot && limit > 1 && sim_chance(s, 20) ? 2 : 1;
+	lock_mode	mode = !shares ? MODE_EXCLUSIVE :
+		!s->plan.permits && (hot ? lock == 0 : sim_chance(s, 50)) ? MODE_SHARED : MODE_SEMAPHORE;
+	int32_t		permits = s->plan.permits ? 1 + (c->number * (int32_t) (s->seed / 25 % 3)) % limit :
+		!hot && limit > 1 && sim_chance(s, 20) ? 2 : 1;
 	int64_t		margin_us = lease_ms * sim_between(s, 100, 500);
 	int64_t		at_least_ms = s->phase < PHASE_DRAIN && sim_chance(s, s->plan.keep_percent) ?
 		sim_between(s, 1, s->plan.keep_max_ms) : 0;

@@ -186,6 +186,8 @@ sim_written(sim *s, const sim_call *call, int which)
 	if (lock->written_late)
 		lock->late_at = s->now;
 	s->totals->strays += lock->written_late && s->phase == PHASE_QUIET;
+	if (shared)
+		sim_check_permits(s, call->writes[which].lock, call, which);
 	if (op == DYNAMO_ACQUIRE)
 		sim_check_heard(s, call->writes[which].lock, call, which);
 	else if (op == DYNAMO_RELEASE && !shared)

@@ -176,7 +176,9 @@ report(const sim_totals *t, double real)
 		   " hints taken\n",
 		   t->jobs_pushed, t->jobs_claimed, t->jobs_worked, t->jobs_completed, t->jobs_failed,
 		   t->jobs_dead, t->heads_removed, t->hints);
-	printf("%" PRIu64 " marks of clusters that waited, %" PRIu64 " heard\n", t->marks, t->heard);
+	printf("%" PRIu64 " marks of clusters that waited, %" PRIu64 " heard; %" PRIu64
+		   " times permits were left to one, %" PRIu64 " times taken after it\n", t->marks, t->heard,
+		   t->left_to_marks, t->taken_after_marks);
 	printf("%" PRIu64 " times all was quiet until all copies had arrived; %" PRIu64
 		   " of them were applied then\n", t->audits, t->strays);
 	printf("%" PRIu64 " commits, %" PRIu64 " refused by the guard, %" PRIu64
