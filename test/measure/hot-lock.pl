@@ -11,6 +11,8 @@
 #	again, 50 ms	a session of one keeps a lock for 50 ms, and takes it again at once (also 1, 5, 200 and
 #					1,000 ms), while a session of the other one comes now and then: the share of its waits
 #					that took at most the hold, a run of 1 s, and 0.5 s, and its requests for each
+#	a permit		the same with a semaphore of one permit; and with one of five, which five sessions
+#	3 of 5			of one take singly, while the session of the other one wants three
 #	own locks		64 sessions, each with a lock of its own; each reply takes 5 ms
 #	after 25 s		sessions of one cluster let go after 25 s (or HOLD seconds), each of a
 #					lock of its own for which a session of the other one waits: the time
@@ -46,39 +48,47 @@ measure('two clusters', [ 0, 8 ], [ 1, 8 ]);
 with_guest('a guest', 'two, 1', \&guest);
 with_guest('Java, every 1 s', 'Java', sub { java(1) });
 with_guest('Java, every 0.1 s', 'Java', sub { java(0.1) });
-again($_) foreach 1, 5, 50, 200, 1000;
+again('again', $_) foreach 1, 5, 50, 200, 1000;
+again('a permit', $_, 1, 1) foreach 5, 50, 200, 1000;
+again('3 of 5', $_, 5, 3) foreach 5, 50, 200, 1000;
 $double->fault('late_reply', delay_ms => 5, count => -1);
 measure('own locks', [ 0, 64, 'own' ]);
 $double->clear_faults;
 after_a_hold($ENV{HOLD} || 25);
 done_testing;
 
-# Several pairs of such sessions, each with a lock of its own.
+# Several such sessions of the other cluster, each with a lock of its own; or with a semaphore of so many
+# permits, of which it wants some, and which as many sessions take singly.
 sub again
 {
-	my ($hold) = @_;
-	my $pairs = $hold < 50 ? 2 : 10;
-	my $lock = q{'again ' || :client_id};
+	my ($what, $hold, $permits, $wanted) = @_;
+	my $takers = $permits // 1;
+	my $pairs = $hold < 50 ? 2 : $takers > 1 ? 4 : 10;
+	my $lock = "'$what ' || :client_id / ";
+	my $call = defined $permits ? 'semaphore' : 'lock';
+	my $of = defined $permits ? ", $permits" : '';
+	my $some = defined $permits ? ", $permits, $wanted" : '';
 	my $most = $hold / 1000 + 1.5;
+	my $script = "$what $hold" =~ tr/ /-/r;
 	my (@before, @after);
 
-	append_to_file("$dir/again$hold.sql", "SELECT ddb_lock_acquire($lock);\n"
-		. 'SELECT pg_sleep(' . $hold / 1000 . ");\nSELECT ddb_lock_release($lock);\n");
-	append_to_file("$dir/visit$hold.sql", "SELECT extract(epoch FROM clock_timestamp()) AS since \\gset\n"
-		. "SELECT ddb_lock_acquire($lock);\n"
+	append_to_file("$dir/$script.sql", "SELECT ddb_${call}_acquire($lock$takers$of);\n"
+		. 'SELECT pg_sleep(' . $hold / 1000 . ");\nSELECT ddb_${call}_release($lock$takers);\n");
+	append_to_file("$dir/visit-$script.sql", "SELECT extract(epoch FROM clock_timestamp()) AS since \\gset\n"
+		. "SELECT ddb_${call}_acquire(${lock}1$some);\n"
 		. "INSERT INTO waits VALUES (extract(epoch FROM clock_timestamp()) - :since);\n"
-		. "SELECT ddb_lock_release($lock);\n"
+		. "SELECT ddb_${call}_release(${lock}1);\n"
 		. "\\set pause random(0, 500)\n\\sleep :pause ms\n");
 	$clusters[1]->safe_psql('postgres', 'DROP TABLE IF EXISTS waits; CREATE TABLE waits (wait float)');
 	@before = requests();
-	my @loads = (start([ 0, $pairs, "again$hold" ]), start([ 1, $pairs, "visit$hold" ]));
+	my @loads = (start([ 0, $pairs * $takers, $script ]), start([ 1, $pairs, "visit-$script" ]));
 	finish($_) foreach reverse @loads;
 	@after = requests();
 
 	my @waits = sort { $a <=> $b } split /\n/, $clusters[1]->safe_psql('postgres', 'SELECT wait FROM waits');
-	ok(@waits > 0, "again, $hold ms: something was measured");
+	ok(@waits > 0, "$what, $hold ms: something was measured");
 	diag(sprintf '%-18s %d waits: %.3f s on average, %.3f s of 99, %.3f s at most; %.1f %% within %.1f s; '
-		. 'for each %.1f reads, %.2f marks, %.2f other writes; %.1f pairs/s beside them', "again, $hold ms",
+		. 'for each %.1f reads, %.2f marks, %.2f other writes; %.1f pairs/s beside them', "$what, $hold ms",
 		scalar @waits, sum(@waits) / @waits, $waits[ $#waits * 0.99 ], $waits[-1],
 		100 * (grep { $_ <= $most } @waits) / @waits, $most,
 		(map { ($after[$_] - $before[$_]) / @waits } 0 .. 2), @{ $loads[0]{waits} } / $duration);
