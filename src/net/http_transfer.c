@@ -28,6 +28,7 @@
 
 #include "net/net.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,11 +137,15 @@ on_start(void *arg, char *remote_ip, char *local_ip, int remote_port,
 static curl_socket_t
 on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
-	const http_transfer *t = arg;
+	http_transfer *t = arg;
+	int			fd;
 
 	(void) purpose;
-	return t->refusal != NULL ? CURL_SOCKET_BAD :
-		socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	if (t->refusal != NULL)
+		return CURL_SOCKET_BAD;
+	fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	t->open_errno = fd < 0 ? errno : 0;
+	return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
 /* TLS begins on an established connection. */
@@ -406,6 +411,7 @@ http_transfer_load(http_transfer *t, http_request *request, int connect_timeout_
 	t->started = false;
 	t->too_large = false;
 	t->scheme[0] = '\0';
+	t->open_errno = 0;
 	t->received = t->reply_len = 0;
 	t->error[0] = '\0';
 	/*
@@ -501,6 +507,8 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 
 	if (code == CURLE_COULDNT_CONNECT)
 		curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_errno);
+	if (t->open_errno != 0)
+		os_errno = t->open_errno;
 	if (t->proxy_unusable != NULL)
 		snprintf(reply->error, sizeof(reply->error),
 				 "\"%s\" is not the URL of an HTTP proxy", t->proxy_unusable);

@@ -318,6 +318,7 @@ typedef struct http_transfer
 	bool		tls_begun;
 	bool		started;		/* curl may have sent some of it */
 	bool		too_large;		/* the reply, or its headers and framing */
+	int			open_errno;		/* why it has no socket; 0: it has, or needs none */
 	char		scheme[32];		/* what the proxy wants; "": nothing that we know */
 	size_t		received;		/* including headers and framing */
 	char	   *reply;

@@ -106,7 +106,7 @@ AwaitWithoutSnapshot(FunctionCallInfo fcinfo, const char *instead)
 				 errmsg("%s() cannot end the transaction in order to wait without a snapshot",
 						get_func_name(fcinfo->flinfo->fn_oid)),
 				 errdetail_internal("%s", why),
-				 errhint("Call it as the first statement of its transaction, or use %s().", instead)));
+				 errhint("Call it outside of a transaction block, before all else, or use %s().", instead)));
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
 	SPI_commit();
 	SPI_finish();

@@ -62,7 +62,9 @@ extern Interval *TimesInterval(int64 microseconds);
  */
 extern bool TimesMilliseconds(const Interval *interval, int64 *milliseconds);
 
-/* "1500 ms", "20 s": palloc'd, for messages. */
+#define DAY_MS INT64CONST(86400000)
+
+/* "1500 ms", "20 s", "2 days": palloc'd, for messages. */
 extern char *TimesDuration(int64 milliseconds);
 
 /* ----------------------------------------------------------------

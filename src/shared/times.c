@@ -54,6 +54,8 @@ TimesMilliseconds(const Interval *interval, int64 *milliseconds)
 char *
 TimesDuration(int64 milliseconds)
 {
+	if (milliseconds > DAY_MS && milliseconds % DAY_MS == 0)
+		return psprintf(INT64_FORMAT " days", milliseconds / DAY_MS);
 	if (milliseconds < 10000 && milliseconds % 1000 != 0)
 		return psprintf(INT64_FORMAT " ms", milliseconds);
 	return psprintf(INT64_FORMAT " s", milliseconds / 1000);

@@ -36,7 +36,6 @@ extern LockName ArgumentName(FunctionCallInfo fcinfo);
 /* The same, for what concerns other sessions' locks, too: see name.c. */
 extern LockName ArgumentAllowedName(FunctionCallInfo fcinfo);
 
-#define DAY_MS INT64CONST(86400000)
 #define YEAR_MS (366 * DAY_MS)
 #define CENTURY_MS (100 * YEAR_MS)	/* can be counted in microseconds as well */
 

@@ -63,7 +63,7 @@ WorkerCallInit(WorkerDone seen_fn)
 	the_reactor = reactor_new();
 	if (the_reactor == NULL)
 		ereport(FATAL,
-				(errmsg("could not create an epoll instance: %m")));
+				(errmsg("could not create an epoll instance, or its timer: %m")));
 	worker_pool = WorkerNewPool(the_reactor, (http_pool_config)
 								{
 									.url = segment->place.url,

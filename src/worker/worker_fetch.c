@@ -57,7 +57,7 @@ WorkerFetchInit(void)
 		!reactor_watch(both, reactor_fd(http_reactor), EPOLLIN) ||
 		!reactor_watch(both, reactor_fd(child_reactor), EPOLLIN))
 		ereport(FATAL,
-				(errmsg("could not create an epoll instance: %m")));
+				(errmsg("could not create an epoll instance, or its timer: %m")));
 	pool = WorkerNewPool(http_reactor, (http_pool_config)
 						 {
 							 .max_connections = 1,

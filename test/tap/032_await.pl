@@ -139,7 +139,7 @@ foreach my $sql (sort keys %refusals)
 {
 	my $requests = proxy->received('UpdateItem');
 
-	like($waiter->error_of($sql), qr/$refused$refusals{$sql}\n?HINT:  Call it as the first statement/s, $sql);
+	like($waiter->error_of($sql), qr/$refused$refusals{$sql}\n?HINT:  Call it outside of a transaction block, before all else/s, $sql);
 	$waiter->ask('ROLLBACK');
 	wait_for { is_released('x') } 'x' if $sql =~ /ddb_xact_lock/;
 	is(proxy->received('UpdateItem') - $requests, $sql =~ /ddb_xact_lock/ ? 2 : 0, '... sends nothing');

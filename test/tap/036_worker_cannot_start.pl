@@ -35,7 +35,7 @@ my $acquire = q{SELECT ddb_lock_acquire('a')};
 sub failures
 {
 	my @times = slurp_file($node->logfile)
-	  =~ /^([\d.]+) FATAL: +could not create an epoll instance: Too many/mg;
+	  =~ /^([\d.]+) FATAL: +could not create an epoll instance, or its timer: Too many/mg;
 
 	return @times;
 }

@@ -762,6 +762,8 @@ TEST(malformed_files_are_refused)
 					 AWS_BROKEN);
 	assert_string_equal(text, "");
 	assert_endpoint(&none, &w, NULL);
+	w.files[1].value = "\xef\xbb\xbf[default]\nregion = x\n";
+	assert_refused_with(NULL, &w, "config: line 1 is malformed: the file begins with a byte order mark");
 }
 
 /* ---- invalid values ---- */

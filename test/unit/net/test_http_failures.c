@@ -14,6 +14,7 @@
 #include <malloc.h>
 #include <netdb.h>
 #include <semaphore.h>
+#include <sys/resource.h>
 
 /* ---- name resolution ---- */
 
@@ -165,6 +166,21 @@ TEST(failing_at_once)
 	}
 	assert_int_equal(http_pool_pending(c->pool), 0);
 	client_settle(c);
+	client_free(c);
+}
+
+TEST(no_descriptor_left)
+{
+	test_client *c = client_start("http", "127.0.0.1", 80);
+	int			free_fd = dup(0);
+	struct rlimit before;
+
+	close(free_fd);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit) {free_fd, before.rlim_max}), 0);
+	client_ask(c, "one");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Too many open files");
 	client_free(c);
 }
 
