@@ -471,6 +471,7 @@ extern void lm_give_permits(lockmgr *lm, int64_t now, lm_lock *lock);
 extern bool lm_let_in(lockmgr *lm, int64_t now, lm_session *session);
 extern int32_t lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock);
 extern void lm_look(lockmgr *lm, lm_lock *lock);
+extern bool lm_looks_for_try(int64_t now, const lm_lock *lock);
 
 /* lockmgr_bar.c */
 extern void lm_bar(lockmgr *lm, int64_t now, lm_lock *lock);

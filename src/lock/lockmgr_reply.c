@@ -223,7 +223,12 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 	if (session == NULL)
 	{
 		if (lock->state == LOCK_HELD && lock->lease->l.mode != MODE_EXCLUSIVE)
-			(void) lm_admit(lm, now, lock); /* it was a look for permits */
+		{
+			/* It was a look for permits.  A try does not look twice. */
+			if (!(done && item.exists) && lm_looks_for_try(now, lock))
+				lm_answer_result(lm, lock->first, LOCKMGR_BUSY);
+			(void) lm_admit(lm, now, lock);
+		}
 		lm_remember(lm, lock);
 		return;
 	}
@@ -262,11 +267,14 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 	lm_remember(lm, lock);
 }
 
-/* How long replies take, to which attempts are adapted.  A request that got none does not tell. */
+/*
+ * How long replies take, to which attempts are adapted.  A request that got none does not tell, nor
+ * does one that took longer than it may: then we stood still.
+ */
 static void
 note_speed(lockmgr *lm, dynamo_status status, int64_t took)
 {
-	if (status == DYNAMO_UNKNOWN || status == DYNAMO_UNREACHABLE)
+	if (status == DYNAMO_UNKNOWN || status == DYNAMO_UNREACHABLE || took > lm->request_timeout_us)
 		return;
 	lm->slowest_us = took > lm->slowest_us ? took : lm->slowest_us - (lm->slowest_us - took) / 8;
 }

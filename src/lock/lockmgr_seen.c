@@ -347,8 +347,8 @@ leaves_room(const lockmgr *lm, int64_t now, const lm_lock *lock, int32_t permits
 void
 lm_note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 {
-	bool		marked = is_marked(lm, now, item) &&
-		(item->wanted_limit > 0 || !is_shared(lock));
+	bool		permits = item->wanted_permits > 0 && item->wanted_permits <= item->wanted_limit;
+	bool		marked = is_marked(lm, now, item) && (permits || !is_shared(lock));
 
 	if (!item->exists && lock->lease != NULL)
 		return;
@@ -356,7 +356,7 @@ lm_note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *i
 	lock->marked_by_us = marked && is_our_mark(lm, item);
 	lock->marked_until = marked ? item->wanted_until_ms * 1000 - lm->epoch_offset_us : 0;
 	lock->mark_leaves = item->wanted_limit - item->wanted_permits;
-	if (!marked || lock->marked_by_us || item->wanted_limit == 0)
+	if (!marked || lock->marked_by_us || !permits)
 		lock->yields_until = 0;
 	else if (item->wanted_until_ms == lock->heard_ms || (!is_shared(lock) && !item->released))
 		return;

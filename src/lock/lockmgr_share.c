@@ -101,6 +101,18 @@ turn_away(lockmgr *lm, const lm_lock *lock)
 }
 
 /*
+ * Is the first in the queue a try that must see first whether another cluster's mark still counts?
+ * What we know of it is older than the try.
+ */
+bool
+lm_looks_for_try(int64_t now, const lm_lock *lock)
+{
+	return lock->first != NULL && lock->first->request.kind == LOCKMGR_TRY &&
+		now < lock->yields_until && lock->shared != NULL &&
+		lock->shared->received < lock->first->request.since;
+}
+
+/*
  * When to look at the item for permits, or for the end of a gate; 0: it would not
  * help.
  */
@@ -112,13 +124,15 @@ next_look(lockmgr *lm, int64_t now, lm_lock *lock)
 	int64_t		longest = lm_longest_promised(now, lock, lm->poll_interval_us);
 	int64_t		death;
 
+	if (lm_looks_for_try(now, lock))
+		return now;
 	if (lock->first == NULL || lock->first->request.kind != LOCKMGR_ACQUIRE ||
 		lock->first->request.ask.mode != l->mode)
 		return 0;
-	if (now < lock->stay_back_until)
-		return lock->stay_back_until;
 	if (lock->asked_at < lock->first->request.since)
 		lock->asked_at = lock->first->request.since;
+	if (now < lock->stay_back_until)
+		return lock->stay_back_until;
 	interval = (now - lock->first->request.since) / 20;
 	if (interval < LOOK_MIN_US)
 		interval = LOOK_MIN_US;
@@ -155,7 +169,7 @@ lm_admit(lockmgr *lm, int64_t now, lm_lock *lock)
 				let_in(lm, now, lock, lock->first);
 		}
 		else if (request->kind == LOCKMGR_TRY && lease->holds != NULL &&
-				 lm_wanted_change(lm, now, lock) <= 0)
+				 !lm_looks_for_try(now, lock) && lm_wanted_change(lm, now, lock) <= 0)
 			lm_answer_result(lm, lock->first, LOCKMGR_BUSY);
 		else
 			break;

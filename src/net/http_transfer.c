@@ -22,10 +22,6 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE				/* strcasestr() */
-#endif
-
 #include "net/net.h"
 
 #include <errno.h>
@@ -45,6 +41,9 @@
 
 /* HTTP's name for how we send them: as they are. */
 #define OUR_SCHEME "Basic"
+
+/* Of those that are in use. */
+#define SCHEME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
 
 /* A larger reply buffer is not kept for the next request. */
 #define REPLY_KEEP 65536
@@ -169,18 +168,22 @@ note_scheme(http_transfer *t, const char *line, size_t len)
 {
 	static const char name[] = "Proxy-Authenticate:";
 	const size_t start = sizeof(name) - 1;
-	char		buffer[256];
-	const char *value;
+	char		list[256];
 
 	if (len < start || strncasecmp(line, name, start) != 0)
 		return;
-	snprintf(buffer, sizeof(buffer), "%.*s", (int) (len - start), line + start);
-	value = buffer + strspn(buffer, " \t");
-	if (strncasecmp(value, OUR_SCHEME, strlen(OUR_SCHEME)) == 0 ||
-		strcasestr(value, ", " OUR_SCHEME " ") != NULL)
-		strcpy(t->scheme, OUR_SCHEME);
-	else if (t->scheme[0] == '\0')
-		snprintf(t->scheme, sizeof(t->scheme), "%.*s", (int) strcspn(value, " ,\t\r\n"), value);
+	snprintf(list, sizeof(list), "%.*s", (int) (len - start), line + start);
+	for (const char *item = list; item != NULL; item = strchr(item, ','))
+	{
+		size_t		token;
+
+		item += strspn(item, ", \t");
+		token = strspn(item, SCHEME_CHARACTERS);
+		if (token == strlen(OUR_SCHEME) && strncasecmp(item, OUR_SCHEME, token) == 0)
+			strcpy(t->scheme, OUR_SCHEME);
+		else if (t->scheme[0] == '\0')
+			snprintf(t->scheme, sizeof(t->scheme), "%.*s", (int) token, item);
+	}
 }
 
 /* All input and output, without TLS; a header at a time, also the proxy's. */
@@ -507,7 +510,7 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 
 	if (code == CURLE_COULDNT_CONNECT)
 		curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_errno);
-	if (t->open_errno != 0)
+	if (code == CURLE_COULDNT_CONNECT && t->open_errno != 0)
 		os_errno = t->open_errno;
 	if (t->proxy_unusable != NULL)
 		snprintf(reply->error, sizeof(reply->error),

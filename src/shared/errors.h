@@ -20,7 +20,7 @@
 #define ERRCODE_DDBLOCK_STALE_TOKEN MAKE_SQLSTATE('L', 'K', '0', '0', '2')
 
 /*
- * The usual errors: errmsg(), and more as in ereport().  An argument or a setting is wrong; what
+ * The usual errors, at level ERROR: errmsg(), and more as in ereport().  An argument or a setting is wrong; what
  * is there now does not allow it; it is not supported; the session has no valid lease.
  */
 #define ErrorsRaise(code, ...) ereport(ERROR, (errcode(code), __VA_ARGS__))

@@ -59,11 +59,12 @@ Datum
 ddb_stats(PG_FUNCTION_ARGS)
 {
 	/* The columns of what is counted, in the order of SegmentEvent. */
-	static const char *const events[EVENT_COUNT] = {
+	static const char *const events[] = {
 		"acquired", "busy", "timed_out", "deadlocks", "lost_unreachable", "lost_taken",
 		"lost_released", "lost_deleted", "lost_at_most", "lk001", "lk002", "jobs_pushed",
 		"jobs_claimed", "jobs_completed", "jobs_failed", "jobs_dead"
 	};
+	StaticAssertStmt(lengthof(events) == EVENT_COUNT, "an event has no column");
 	Row			row;
 	SegmentLoss *loss = palloc(sizeof(SegmentLoss));
 	int64		lost = 0;

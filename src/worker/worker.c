@@ -49,24 +49,33 @@ sooner(int64 a, int64 b)
 
 /*
  * A worker that always fails at its start is started ever more seldom, because each start leaves
- * two entries in the log.  The pause ends early at a reload, which may have mended the reason, and
- * at a shutdown, when sessions want their locks released.
+ * two entries in the log; but pauses grow slowly, for the sake of leases that are still held.  The
+ * pause ends early at a reload, which may have mended the reason, and at a shutdown, when sessions
+ * want their locks released.
  */
 static void
 slow_down_starts(void)
 {
 	int64		now;
+	int64		left;
 
-	while ((now = SegmentNow()) < segment->last_worker_start + segment->start_pause &&
-		   !ConfigReloadPending && !ShutdownRequestPending)
+	while ((now = SegmentNow(), left = segment->last_worker_start + segment->start_pause - now) > 0 &&
+		   !ShutdownRequestPending)
 	{
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+			segment->start_pause = 0;
+			break;
+		}
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 START_PAUSE_US / 1000, wait_event);
+						 left / 1000 + 1, wait_event);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
 	segment->last_worker_start = now;
-	segment->start_pause = Min(Max(segment->start_pause * 2, START_PAUSE_US), START_PAUSE_MAX_US);
+	segment->start_pause = Min(Max(segment->start_pause / 2 * 3, START_PAUSE_US), START_PAUSE_MAX_US);
 	(void) shared_add(&segment->worker_starts, 1);
 }
 

@@ -35,9 +35,9 @@
 
 /*
  * The dead incarnation's tokens were not so far above DynamoDB's time: the bounds of that were a
- * second and the longest ddblock.request_timeout (5 min) apart, and the drift of a day (43 s).
+ * second and a round trip apart, and the drift of an hour without replies (1.8 s).
  */
-#define AHEAD_OF_TIME INT64CONST(360000000)
+#define AHEAD_OF_TIME (ddblock_request_timeout * INT64CONST(1000) + INT64CONST(3000000))
 
 /* They were not so far above the token that it had seen in the item, which only rises. */
 #define AHEAD_OF_ITEM INT64CONST(2000000)

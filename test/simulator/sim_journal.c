@@ -11,7 +11,7 @@
 #include "sim.h"
 
 #define RETRY_MAX SECOND
-#define AHEAD_OF_TIME (360 * SECOND)
+#define AHEAD_OF_TIME (4 * SECOND)
 #define AHEAD_OF_ITEM (2 * SECOND)
 
 /* The cluster crashes: its incarnation's journal lists its locks, but for detached ones. */

@@ -47,11 +47,10 @@ sub fail_often
 
 	append_to_file("$dir/no-timers", '');
 	kill 'TERM', worker_pid($node);
-	wait_for { failures() >= $before + 4 } 'failing starts';
-	my @times = (failures())[ -4 .. -1 ];
-	cmp_ok($times[ $_ + 1 ] - $times[$_], '>', $times[$_] - $times[ $_ - 1 ] + 0.5,
-		'the pauses between the starts grow') foreach 1, 2;
-	return wait_for { my $pid = worker_pid($node); failures() == $before + 4 && $pid } 'the next one';
+	wait_for { failures() >= $before + 6 } 'failing starts';
+	my @times = (failures())[ -6 .. -1 ];
+	cmp_ok($times[5] - $times[4], '>', $times[1] - $times[0] + 2, 'the pauses between the starts grow');
+	return wait_for { my $pid = worker_pid($node); failures() == $before + 6 && $pid } 'the next one';
 }
 
 my $pid = fail_often();

@@ -655,6 +655,14 @@ LOCKMGR_TEST(who_was_slow_once_is_not_waited_for_for_ever)
 	assert_attempts(h, 50 * MS);
 }
 
+/* A reply that takes longer than any may tells that the machine stood still. */
+LOCKMGR_TEST(who_stood_still_is_not_waited_for)
+{
+	get(h, 0, "a");
+	reply_late(h, ATTEMPT_US + MS);
+	assert_in_range(h->lm->slowest_us, 0, LATENCY_US);
+}
+
 /* What fails at once is tried again before a quarter of the time left has passed. */
 LOCKMGR_TEST(pauses_get_shorter_as_the_deadline_comes_near)
 {

@@ -123,6 +123,24 @@ LOCKMGR_TEST_WITH(who_has_permits_marks_for_more, start_of_five())
 	assert_int_equal(item_of(h, "s")->wanted_until_ms, 0);
 }
 
+/* Its wait begins with it, also if the cluster stays back at a run's end. */
+LOCKMGR_TEST_WITH(who_has_just_begun_to_wait_marks_nothing, start_of_five())
+{
+	others_have(h, 3);
+	get_permit(h, 0);
+	get_permit(h, 1);
+	permits(h, 2, LOCKMGR_ACQUIRE, 1);
+	run(h, 10 * MS);
+	let_go(h, 0, "s");
+	run(h, 3 * SECOND / 2);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	permits(h, 3, LOCKMGR_ACQUIRE, 1);
+	run(h, 5 * MS);
+	let_go(h, 2, "s");
+	run(h, 900 * MS);
+	assert_int_equal(sent(h, DYNAMO_MARK), 0);
+}
+
 LOCKMGR_TEST_WITH(a_mark_with_another_number_is_written_anew, start_of_five())
 {
 	others_have(h, 4);
@@ -333,6 +351,44 @@ LOCKMGR_TEST_WITH(a_try_takes_nothing_that_is_left_to_others, start_of_five())
 	permits(h, 0, LOCKMGR_TRY, 1);
 	settle(h);
 	assert_result(h, 0, LOCKMGR_BUSY);
+}
+
+/* What was seen of the mark is older than the try: so it looks, once. */
+LOCKMGR_TEST_WITH(a_try_does_not_rely_on_a_mark_that_was_seen_before, start_of_five())
+{
+	get_permit(h, 0);
+	others_have(h, 3);
+	mark(h, "2", 3, 9000, 50);
+	get_permit(h, 1);
+	run(h, SECOND);
+	permits(h, 2, LOCKMGR_TRY, 1);
+	settle(h);
+	assert_result(h, 2, LOCKMGR_BUSY);
+	item_of(h, "s")->wanted_until_ms = 0;
+	others_have(h, 0);
+	run(h, MS);
+	permits(h, 2, LOCKMGR_TRY, 1);
+	settle(h);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST_WITH(a_try_that_cannot_look_is_busy, start_of_five())
+{
+	int			looks;
+
+	get_permit(h, 0);
+	others_have(h, 3);
+	mark(h, "2", 3, 9000, 50);
+	get_permit(h, 1);
+	run(h, MS);
+	looks = sent(h, DYNAMO_READ);
+	permits(h, 2, LOCKMGR_TRY, 1);
+	while (sent(h, DYNAMO_READ) == looks)
+		run(h, MS);
+	fail_call(h, last_call(h), DYNAMO_UNREACHABLE);
+	settle(h);
+	assert_result(h, 2, LOCKMGR_BUSY);
+	assert_int_equal(sent(h, DYNAMO_READ), looks + 1);
 }
 
 /* Its own lock's mode tells: the number is for who takes permits. */

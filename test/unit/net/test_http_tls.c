@@ -461,7 +461,7 @@ static void
 serve_refusal(test_connection *c)
 {
 	static const char *const refusals[] = {
-		"407 Who\r\nProxy-Authenticate: NTLM\r\nProxy-Authenticate: Basic realm=\"x\"",
+		"407 Who\r\nProxy-Authenticate: BasicFoo\r\nProxy-Authenticate: NTLM,basic realm=\"x\"",
 		"403 No", "502 Bad",
 		"407 Who\r\nproxy-authenticate:NTLM, Digest realm=\"x\"\r\nProxy-Authenticate: OnlyOurs",
 		"407 Who\r\nProxy-Authenticate: Digest realm=\"no Basic\"", "407 Who", "200"
