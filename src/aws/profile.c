@@ -134,8 +134,8 @@ check_format(aws_profile *profile, const aws_profile_file *file)
 
 	if (line == 0)
 		return true;
-	snprintf(profile->unusable, sizeof(profile->unusable), "%s: line %d is malformed%s", file->path,
-			 line, file->text.len > 3 && memcmp(file->text.start, "\xef\xbb\xbf", 3) == 0 ?
+	snprintf(profile->unusable, sizeof(profile->unusable), "%.900s: line %d is malformed%s",
+			 file->path, line, file->text.len > 3 && memcmp(file->text.start, "\xef\xbb\xbf", 3) == 0 ?
 			 ": the file begins with a byte order mark" : "");
 	return false;
 }
