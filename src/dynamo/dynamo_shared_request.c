@@ -270,7 +270,7 @@ dynamo_put_shared(dynamo_request *request)
 	}
 }
 
-/* A holder learns of a gate, and who else holds the lock; and whoever leaves, of a mark. */
+/* The item shows a holder the gate and the other holders; it shows a mark to whoever leaves. */
 bool
 dynamo_shared_shows_item(dynamo_shared_kind kind)
 {

@@ -224,8 +224,8 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 	{
 		if (lock->state == LOCK_HELD && lock->lease->l.mode != MODE_EXCLUSIVE)
 		{
-			/* It was a look for permits.  A try does not look twice. */
-			if (!(done && item.exists) && lm_looks_for_try(now, lock))
+			/* It was a look for permits.  A try for which it has shown none does not look twice. */
+			if (lm_looks_for_try(now, lock))
 				lm_answer_result(lm, lock->first, LOCKMGR_BUSY);
 			(void) lm_admit(lm, now, lock);
 		}

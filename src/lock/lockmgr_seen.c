@@ -325,7 +325,7 @@ pause_us(const dynamo_item *item)
 		item->wanted_poll_ms * 2000 + ROUND_TRIP_US : STAY_BACK_MAX_US;
 }
 
-/* If so many permits more were taken, would there be room for those that the mark wants? */
+/* Would the permits that the mark wants still be free if so many more were taken? */
 static bool
 leaves_room(const lockmgr *lm, int64_t now, const lm_lock *lock, int32_t permits)
 {

@@ -42,7 +42,7 @@
 /* HTTP's name for how we send them: as they are. */
 #define OUR_SCHEME "Basic"
 
-/* Of those that are in use. */
+/* All schemes that are in use have names of these. */
 #define SCHEME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
 
 /* A larger reply buffer is not kept for the next request. */
