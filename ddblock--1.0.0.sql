@@ -125,13 +125,14 @@ COMMENT ON FUNCTION ddb_xact_lock_try_acquire_all(text[], interval) IS
 
 CREATE FUNCTION ddb_lock_release(
 	name text,
-	keep boolean DEFAULT true)
+	keep boolean DEFAULT true,
+	nowait boolean DEFAULT false)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_lock_release(text, boolean) IS
-'Undoes one session-scoped acquisition of an exclusive lock, and returns false, with a warning, if there was none.';
+COMMENT ON FUNCTION ddb_lock_release(text, boolean, boolean) IS
+'Undoes one session-scoped acquisition of a lock, shared lock or permits, and returns false, with a warning, if there was none.';
 
 CREATE FUNCTION ddb_lock_release_detached(
 	name text,
@@ -151,14 +152,6 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_release_all() IS
 'Undoes all session-scoped acquisitions, and returns the number of locks.';
-
-CREATE FUNCTION ddb_lock_release_nowait(name text)
-RETURNS boolean
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
-
-COMMENT ON FUNCTION ddb_lock_release_nowait(text) IS
-'Undoes one session-scoped acquisition, in any mode, without waiting for DynamoDB.';
 
 --
 -- Joining and detaching
@@ -236,14 +229,6 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION ddb_xact_lock_try_acquire_shared(text, interval) IS
 'Acquires a lock that others may share until the transaction ends if nobody holds it alone or waits for that, and returns whether it could.';
 
-CREATE FUNCTION ddb_lock_release_shared(name text)
-RETURNS boolean
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
-
-COMMENT ON FUNCTION ddb_lock_release_shared(text) IS
-'Undoes one session-scoped acquisition of a shared lock, and returns false, with a warning, if there was none.';
-
 --
 -- Semaphores
 --
@@ -299,14 +284,6 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, interval) IS
 'Acquires permits of a semaphore that has "max_permits" until the transaction ends if so many are free, and returns whether they were.';
-
-CREATE FUNCTION ddb_semaphore_release(name text)
-RETURNS boolean
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
-
-COMMENT ON FUNCTION ddb_semaphore_release(text) IS
-'Undoes one session-scoped acquisition of permits, and returns false, with a warning, if there was none.';
 
 --
 -- What this session holds
@@ -1063,35 +1040,22 @@ COMMENT ON FUNCTION ddb_queue_summary(text) IS
 CREATE FUNCTION ddb_queue_list(
 	queue text,
 	of_resource text DEFAULT NULL,
+	dead boolean DEFAULT false,
 	OUT resource text,
 	OUT number bigint,
 	OUT id text,
 	OUT pushed_at timestamp with time zone,
 	OUT age interval,
-	OUT attempts integer)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
-
-COMMENT ON FUNCTION ddb_queue_list(text, text) IS
-'Lists the jobs that are not finished, oldest first for each resource.';
-
-CREATE FUNCTION ddb_queue_list_dead(
-	queue text,
-	OUT id text,
-	OUT resource text,
-	OUT number bigint,
-	OUT payload jsonb,
-	OUT pushed_at timestamp with time zone,
-	OUT died_at timestamp with time zone,
 	OUT attempts integer,
-	OUT last_error text)
+	OUT last_error text,
+	OUT died_at timestamp with time zone,
+	OUT payload jsonb)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_queue_list_dead(text) IS
-'Lists the jobs that were tried too often.';
+COMMENT ON FUNCTION ddb_queue_list(text, text, boolean) IS
+'Lists the jobs that are not finished, oldest first for each resource, or those that were tried too often.';
 
 CREATE FUNCTION ddb_queue_redrive(queue text, id text DEFAULT NULL)
 RETURNS bigint
@@ -1260,21 +1224,88 @@ COMMENT ON FUNCTION ddb_outbox_send(integer) IS
 -- Roles
 --
 
+-- A role gets nothing that neither list names.  NAME/N is the function with N arguments.
 CREATE FUNCTION ddb_role_setup(role name, operator boolean DEFAULT false)
 RETURNS void
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000
-SET search_path = pg_catalog, pg_temp;
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 10000
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	for_sessions CONSTANT text[] := '{
+		ddb_lock_acquire, ddb_lock_try_acquire, ddb_xact_lock_acquire, ddb_xact_lock_try_acquire,
+		ddb_lock_acquire_all, ddb_lock_try_acquire_all,
+		ddb_xact_lock_acquire_all, ddb_xact_lock_try_acquire_all,
+		ddb_lock_acquire_shared, ddb_lock_try_acquire_shared,
+		ddb_xact_lock_acquire_shared, ddb_xact_lock_try_acquire_shared,
+		ddb_semaphore_acquire, ddb_semaphore_try_acquire,
+		ddb_xact_semaphore_acquire, ddb_xact_semaphore_try_acquire,
+		ddb_lock_await, ddb_lock_await_all, ddb_lock_await_shared, ddb_semaphore_await,
+		ddb_lock_release, ddb_lock_release_all, ddb_lock_release_detached,
+		ddb_lock_join, ddb_lock_detach, ddb_lock_outlive,
+		ddb_lock_renew, ddb_lock_token, ddb_lock_require, ddb_lock_remaining,
+		ddb_lock_monitor, ddb_lock_await_end, ddb_lock_info, ddb_locks,
+		ddb_fence_check, ddb_fence_check_shared,
+		ddb_leadership_held, ddb_leadership_require, ddb_leaderships,
+		ddb_queue_push, ddb_queue_push_all, ddb_queue_push_on_commit,
+		ddb_queue_await, ddb_queue_claim, ddb_queue_complete, ddb_queue_fail, ddb_queue_mark_done/3,
+		ddb_queue_depths, ddb_queue_list, ddb_queue_summary}';
+	for_operators CONSTANT text[] := '{
+		ddb_lock_list, ddb_lock_purge, ddb_lock_force_release, ddb_leadership_resign,
+		ddb_operations, ddb_stats, ddb_status,
+		ddb_queue_cancel, ddb_queue_drop, ddb_queue_mark_done/5, ddb_queue_pause, ddb_queue_purge,
+		ddb_queue_redrive, ddb_queue_resume, ddb_outbox_send}';
+	granted CONSTANT text[] := for_sessions || CASE WHEN operator THEN for_operators END;
+	extension oid;
+	schema text;
+	owner oid;
+	object text;
+BEGIN
+	IF role IS NULL THEN
+		RAISE invalid_parameter_value USING MESSAGE = 'argument "role" must not be null';
+	END IF;
+
+	-- All functions of the extension have one owner.  A GRANT by anybody else grants nothing, with
+	-- only a WARNING.
+	SELECT e.oid, e.extnamespace::regnamespace, p.proowner INTO STRICT extension, schema, owner
+	FROM pg_extension e
+		JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+		JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+	WHERE e.extname = 'ddblock' AND d.deptype = 'e' AND p.proname = 'ddb_role_setup';
+	IF NOT pg_has_role(owner, 'USAGE') THEN
+		RAISE insufficient_privilege USING
+			MESSAGE = 'permission denied to grant privileges on ddblock''s functions',
+			HINT = 'Call ddb_role_setup() as a superuser, or as the owner of the extension''s functions.';
+	END IF;
+
+	IF EXISTS (SELECT FROM pg_roles r WHERE r.rolname = role) THEN
+		RAISE NOTICE USING ERRCODE = 'duplicate_object', MESSAGE = format('role "%s" already exists', role);
+	ELSE
+		EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+	END IF;
+	EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', schema, role);
+	FOR object IN
+		SELECT format('EXECUTE ON ROUTINE %s', p.oid::regprocedure)
+		FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+		WHERE d.refclassid = 'pg_extension'::regclass AND d.refobjid = extension AND d.deptype = 'e'
+			AND (p.proname = ANY (granted) OR format('%s/%s', p.proname, p.pronargs) = ANY (granted))
+		UNION ALL
+		SELECT format('SELECT ON %s', c.oid::regclass)
+		FROM pg_depend d JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+		WHERE d.refclassid = 'pg_extension'::regclass AND d.refobjid = extension AND d.deptype = 'e'
+			AND c.relkind = 'v' AND c.relname = ANY (granted)
+	LOOP
+		EXECUTE format('GRANT %s TO %I', object, role);
+	END LOOP;
+END $$;
 
 COMMENT ON FUNCTION ddb_role_setup(name, boolean) IS
 'For the owner: creates a role if it does not exist, and grants it what sessions need, and with "operator" what operators need.';
 
 --
--- Privileges: a lock costs money, and its name may be confidential.  ddb_role_setup() grants
--- what is in no way restricted by its comment; "For operators: ..." to operators only.
+-- Privileges: a lock costs money, and its name may be confidential.  Of all that this script has
+-- made, PUBLIC may use nothing.
 --
 
--- Of all that this script has made, PUBLIC may use nothing.
 DO $$
 DECLARE
 	object pg_catalog.text;

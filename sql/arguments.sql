@@ -20,7 +20,6 @@ INSERT INTO calls VALUES
     ('name', 'ddb_lock_require(%s)'),
     ('name', 'ddb_lock_remaining(%s)'),
     ('name', 'ddb_lock_monitor(%s, ''1 s'')'),
-    ('name', 'ddb_lock_release_nowait(%s)'),
     ('less_than', 'ddb_lock_monitor(''arguments'', %s)'),
     ('wait', 'ddb_lock_monitor(''arguments'', ''1 s'', %s)'),
     ('name', 'ddb_lock_info(%s)'),

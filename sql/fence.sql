@@ -38,7 +38,7 @@ BEGIN;
 SELECT ddb_fence_check_shared('s', ddb_lock_require('s'));
 COMMIT;
 SELECT shared_token = :token AS same FROM ddb_fences WHERE resource = 's';
-SELECT ddb_lock_release_shared('s');
+SELECT ddb_lock_release('s');
 
 -- Arguments
 SELECT ddb_fence_check(NULL, 1);

@@ -75,6 +75,11 @@ SELECT object
   FROM (SELECT object FROM may_use WHERE rolname = 'regress_ddblock_operator'
         EXCEPT SELECT object FROM may_use WHERE rolname = 'regress_ddblock_made') AS more
  ORDER BY object COLLATE "C";
+-- What neither gets: the owner's calls, and what triggers call.
+SELECT pg_describe_object(classid, objid, 0) AS object FROM pg_depend
+ WHERE deptype = 'e' AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ddblock')
+   AND classid = 'pg_proc'::regclass AND NOT has_function_privilege('regress_ddblock_operator', objid, 'EXECUTE')
+ ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
 SELECT has_table_privilege('regress_ddblock_operator', 'ddb_locks', 'INSERT, UPDATE, DELETE, TRUNCATE');
 
 -- Who is no superuser cannot give what he has not, nor what he may not pass on.

@@ -5,7 +5,7 @@
 # its permit; then the job runs again.
 run_job()
 {
-	local cluster=one release="SELECT ddb_semaphore_release('exports')" last
+	local cluster=one release="SELECT ddb_lock_release('exports')" last
 
 	(($1 % 2)) || cluster=two
 	last=$release
@@ -28,7 +28,7 @@ share_permits()
 	cat <<-'SQL'
 	   SELECT ddb_semaphore_acquire('exports', 5, wait => '1min');
 	   SELECT pg_sleep(0.5);                     -- the job
-	   SELECT ddb_semaphore_release('exports');
+	   SELECT ddb_lock_release('exports');
 	SQL
 	echo "   ... by twenty sessions at once, ten of each cluster; in the middle of it:"
 	start_watch

@@ -194,8 +194,7 @@ warn_not_detached(const LockName *name, int64 token)
 			(errmsg("this cluster has no detached hold of lock \"%s\" with token %lld",
 					name->text, (long long) token),
 			 held != NULL && held->session_depth > 0 ?
-			 errhint("This session holds the lock: call %s().",
-					 ErrorsReleaseFunction(held->mode)) : 0));
+			 errhint("This session holds the lock: call ddb_lock_release().") : 0));
 	return false;
 }
 

@@ -223,8 +223,7 @@ SessionAcquire(const LockName *name, const AcquireOptions *options)
 	if (held->mode != options->ask.mode)
 		ErrorsUnsupported(errmsg("this session holds lock \"%s\" in another mode", name->text),
 						  errdetail("It holds it %s.", ErrorsModeName(held->mode)),
-						  errhint("Release it first, with %s().",
-								  ErrorsReleaseFunction(held->mode)));
+						  errhint("Release it first, with ddb_lock_release()."));
 	if (lockmgr_limited(held->mode) && held->permits != options->ask.permits)
 		ErrorsUnsupported(errmsg("this session has another number of permits of semaphore \"%s\"",
 								 name->text),
@@ -258,7 +257,7 @@ acknowledge_loss(HeldLock *held, const char *lock)
 
 /* The session's lock, of which it may undo an acquisition; else NULL, with a warning. */
 static HeldLock *
-find_to_release(const LockName *name, const lock_mode *mode)
+find_to_release(const LockName *name)
 {
 	HeldLock   *held;
 
@@ -274,14 +273,6 @@ find_to_release(const LockName *name, const lock_mode *mode)
 				(errmsg("lock \"%s\" is not held by this session", name->text),
 				 PrefixAllows(name->utf8) && SegmentFindHold(name->utf8, 0, true, &found) ?
 				 errhint("It is detached: call ddb_lock_release_detached() with its token.") : 0));
-		return NULL;
-	}
-	if (mode != NULL && held->mode != *mode && HeldIsValid(held))
-	{
-		ereport(WARNING,
-				(errmsg("this session holds lock \"%s\" in another mode", name->text),
-				 errdetail("It holds it %s.", ErrorsModeName(held->mode)),
-				 errhint("Call %s().", ErrorsReleaseFunction(held->mode))));
 		return NULL;
 	}
 	if (held->session_depth == 0)
@@ -356,9 +347,9 @@ SessionEndHold(HeldLock *held, const LockName *name, MailboxRequest *request,
 }
 
 bool
-SessionRelease(const LockName *name, lock_mode mode, bool keep)
+SessionRelease(const LockName *name, bool keep)
 {
-	HeldLock   *held = find_to_release(name, &mode);
+	HeldLock   *held = find_to_release(name);
 	MailboxRequest request = {.kind = MAILBOX_RELEASE,.ask = {.ends_kept = !keep}};
 	lease_loss	loss;
 
@@ -379,7 +370,7 @@ SessionRelease(const LockName *name, lock_mode mode, bool keep)
 bool
 SessionLetGo(const LockName *name)
 {
-	HeldLock   *held = find_to_release(name, NULL);
+	HeldLock   *held = find_to_release(name);
 
 	if (held == NULL)
 		return false;

@@ -322,13 +322,13 @@ typedef struct AcquireOptions
 extern HeldLock *SessionAcquire(const LockName *name, const AcquireOptions *options);
 
 /*
- * Undoes one session-scoped acquisition in this mode.  If there was none, or the lease
- * is lost, raises a WARNING and returns false.  If that frees an exclusive lock and keep
- * is false, it is not kept from others any more.
+ * Undoes one session-scoped acquisition.  If there was none, or the lease is lost, raises a
+ * WARNING and returns false.  If that frees an exclusive lock, keep = false ends its minimum
+ * (at_least), too.
  */
-extern bool SessionRelease(const LockName *name, lock_mode mode, bool keep);
+extern bool SessionRelease(const LockName *name, bool keep);
 
-/* The same in any mode, but does not wait for DynamoDB. */
+/* Undoes one as SessionRelease() does, but does not wait for DynamoDB; the minimum stays. */
 extern bool SessionLetGo(const LockName *name);
 
 /* Undoes all session-scoped acquisitions; returns the number of locks. */

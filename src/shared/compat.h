@@ -75,13 +75,6 @@
 #define CompatCreateWaitEventSet(events) CreateWaitEventSet(TopMemoryContext, events)
 #endif
 
-/* Has the role an owner's privileges?  Callers include utils/acl.h, catalog/pg_proc.h. */
-#if PG_VERSION_NUM >= 160000
-#define CompatOwnsFunction(function, role) object_ownercheck(ProcedureRelationId, function, role)
-#else
-#define CompatOwnsFunction(function, role) pg_proc_ownercheck(function, role)
-#endif
-
 /* The last parameter of ExecutorRun(), which came to nothing with 18. */
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_EXECUTE_ONCE_PARAMETER

@@ -296,18 +296,3 @@ ErrorsModeName(lock_mode mode)
 	}
 	pg_unreachable();
 }
-
-const char *
-ErrorsReleaseFunction(lock_mode mode)
-{
-	switch (mode)
-	{
-		case MODE_EXCLUSIVE:
-			return "ddb_lock_release";
-		case MODE_SHARED:
-			return "ddb_lock_release_shared";
-		case MODE_SEMAPHORE:
-			return "ddb_semaphore_release";
-	}
-	pg_unreachable();
-}

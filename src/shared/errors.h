@@ -78,9 +78,6 @@ pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, c
 /* How a session holds a lock: the end of "It holds it ...". */
 extern const char *ErrorsModeName(lock_mode mode);
 
-/* The SQL function that releases a lock which is held so. */
-extern const char *ErrorsReleaseFunction(lock_mode mode);
-
 /* Why, as a sentence. */
 extern const char *ErrorsLossReason(lease_loss loss);
 

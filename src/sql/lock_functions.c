@@ -13,47 +13,29 @@
 #include "sql/sql.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_release);
-PG_FUNCTION_INFO_V1(ddb_lock_release_shared);
-PG_FUNCTION_INFO_V1(ddb_semaphore_release);
 PG_FUNCTION_INFO_V1(ddb_lock_release_detached);
 PG_FUNCTION_INFO_V1(ddb_lock_join);
 PG_FUNCTION_INFO_V1(ddb_lock_detach);
 PG_FUNCTION_INFO_V1(ddb_lock_outlive);
 PG_FUNCTION_INFO_V1(ddb_lock_release_all);
-PG_FUNCTION_INFO_V1(ddb_lock_release_nowait);
 PG_FUNCTION_INFO_V1(ddb_lock_renew);
 PG_FUNCTION_INFO_V1(ddb_lock_token);
 PG_FUNCTION_INFO_V1(ddb_lock_require);
 PG_FUNCTION_INFO_V1(ddb_lock_remaining);
 
-static Datum
-release(FunctionCallInfo fcinfo, lock_mode mode)
-{
-	LockName	name = ArgumentName(fcinfo);
-
-	PG_RETURN_BOOL(SessionRelease(&name, mode, true));
-}
-
-Datum
-ddb_lock_release_shared(PG_FUNCTION_ARGS)
-{
-	return release(fcinfo, MODE_SHARED);
-}
-
-Datum
-ddb_semaphore_release(PG_FUNCTION_ARGS)
-{
-	return release(fcinfo, MODE_SEMAPHORE);
-}
-
-/* (name, keep) */
+/* (name, keep, nowait) */
 Datum
 ddb_lock_release(PG_FUNCTION_ARGS)
 {
 	LockName	name = ArgumentName(fcinfo);
 	bool		keep = ArgumentBool(fcinfo, 1, "keep");
 
-	PG_RETURN_BOOL(SessionRelease(&name, MODE_EXCLUSIVE, keep));
+	if (!ArgumentBool(fcinfo, 2, "nowait"))
+		PG_RETURN_BOOL(SessionRelease(&name, keep));
+	if (!keep)
+		ErrorsUnsupported(errmsg("a release that does not wait cannot end a minimum"),
+						  errhint("Leave out \"keep\" or \"nowait\"."));
+	PG_RETURN_BOOL(SessionLetGo(&name));
 }
 
 /* (name, token, keep) */
@@ -94,14 +76,6 @@ ddb_lock_outlive(PG_FUNCTION_ARGS)
 	LockName	name = ArgumentName(fcinfo);
 
 	PG_RETURN_INTERVAL_P(TimesInterval(JoinedOutlive(&name)));
-}
-
-Datum
-ddb_lock_release_nowait(PG_FUNCTION_ARGS)
-{
-	LockName	name = ArgumentName(fcinfo);
-
-	PG_RETURN_BOOL(SessionLetGo(&name));
 }
 
 Datum

@@ -164,20 +164,28 @@ ddb_queue_summary(PG_FUNCTION_ARGS)
 	return RowResult(&row);
 }
 
+/* What a job that waits and a dead one have in common. */
+static void
+start_job(Row *row, void *out, const char *resource, const QueueRow *job, int64 now_ms)
+{
+	RowStart(row, out);
+	RowValue(row, "resource", NOTICE, "resource of a queue", resource);
+	RowSet(row, "number", Int64GetDatum(job->is.number));
+	RowValue(row, "id", NOTICE, "id of a job", job->id);
+	RowEpoch(row, "pushed_at", job->is.pushed_at);
+	if (job->is.pushed_at > 0)
+		RowInterval(row, "age", Max(now_ms - job->is.pushed_at, 0) * 1000);
+}
+
 static void
 put_job(void *out, const QueueName *name, const QueueRow *head, const QueueRow *job, int64 now_ms)
 {
 	bool		next = job->is.number == head->is.done + 1;
 	Row			row;
 
-	RowStart(&row, out);
-	RowValue(&row, "resource", NOTICE, "resource of a queue", name->resource);
-	RowSet(&row, "number", Int64GetDatum(job->is.number));
-	RowValue(&row, "id", NOTICE, "id of a job", job->id);
-	RowEpoch(&row, "pushed_at", job->is.pushed_at);
-	if (job->is.pushed_at > 0)
-		RowInterval(&row, "age", Max(now_ms - job->is.pushed_at, 0) * 1000);
+	start_job(&row, out, name->resource, job, now_ms);
 	RowSet(&row, "attempts", Int32GetDatum(next ? (int32) head->is.attempts : 0));
+	RowText(&row, "last_error", next ? head->error : "");
 	RowPut(&row, out);
 }
 
@@ -215,46 +223,43 @@ put_jobs(void *out, const QueueName *name)
 		put_job(out, name, head, &head->riders[put++], now_ms);
 }
 
+static void
+put_dead(void *out, const QueueName *name)
+{
+	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_DEAD, name->queue, "")};
+	QueueRow	job;
+
+	while (QueueScanNext(&scan, &job))
+	{
+		char	   *payload;
+		Row			row;
+
+		if (name->resource[0] != '\0' && strcmp(job.resource, name->resource) != 0)
+			continue;
+		payload = Utf8ToServerOr(NOTICE, "payload of a dead job", job.payload);
+		start_job(&row, out, job.resource, &job, scan.reply->is.now_ms);
+		RowSet(&row, "attempts", Int32GetDatum((int32) job.is.attempts));
+		RowText(&row, "last_error", job.error);
+		RowEpoch(&row, "died_at", job.is.due);
+		if (payload != NULL)
+			RowSet(&row, "payload", DirectFunctionCall1(jsonb_in, CStringGetDatum(payload)));
+		RowPut(&row, out);
+	}
+}
+
 PG_FUNCTION_INFO_V1(ddb_queue_list);
 
-/* (queue, resource) */
+/* (queue, resource, dead) */
 Datum
 ddb_queue_list(PG_FUNCTION_ARGS)
 {
 	QueueName	name = QueueArgumentAny(fcinfo);
+	bool		dead = ArgumentBool(fcinfo, 2, "dead");
 
 	InitMaterializedSRF(fcinfo, 0);
-	for_resources(fcinfo, &name, put_jobs);
-	return (Datum) 0;
-}
-
-PG_FUNCTION_INFO_V1(ddb_queue_list_dead);
-
-/* (queue) */
-Datum
-ddb_queue_list_dead(PG_FUNCTION_ARGS)
-{
-	const char *queue = QueueArgumentQueue(fcinfo).queue;
-	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_DEAD, queue, "")};
-	QueueRow	job;
-
-	InitMaterializedSRF(fcinfo, 0);
-	while (QueueScanNext(&scan, &job))
-	{
-		char	   *payload = Utf8ToServerOr(NOTICE, "payload of a dead job", job.payload);
-		Row			row;
-
-		RowStart(&row, fcinfo);
-		RowValue(&row, "id", NOTICE, "id of a dead job", job.id);
-		RowValue(&row, "resource", NOTICE, "resource of a dead job", job.resource);
-		RowSet(&row, "number", Int64GetDatum(job.is.number));
-		if (payload != NULL)
-			RowSet(&row, "payload", DirectFunctionCall1(jsonb_in, CStringGetDatum(payload)));
-		RowEpoch(&row, "pushed_at", job.is.pushed_at);
-		RowEpoch(&row, "died_at", job.is.due);
-		RowSet(&row, "attempts", Int32GetDatum((int32) job.is.attempts));
-		RowText(&row, "last_error", job.error);
-		RowPut(&row, fcinfo);
-	}
+	if (dead)
+		put_dead(fcinfo, &name);
+	else
+		for_resources(fcinfo, &name, put_jobs);
 	return (Datum) 0;
 }

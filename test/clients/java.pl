@@ -148,8 +148,8 @@ $sql->query_safe(q{SELECT ddb_lock_release('team')});
 # Who shares a lock, or has permits, holds it; everybody's release lets Java in
 #
 my %share = (
-	shared => [ "ddb_lock_%sacquire_shared('shared')", "ddb_lock_release_shared('shared')" ],
-	permits => [ "ddb_semaphore_%sacquire('permits', 3)", "ddb_semaphore_release('permits')" ]);
+	shared => [ "ddb_lock_%sacquire_shared('shared')", "ddb_lock_release('shared')" ],
+	permits => [ "ddb_semaphore_%sacquire('permits', 3)", "ddb_lock_release('permits')" ]);
 my %waiter = (shared => $java{''}, permits => $java{keep});
 my %mode = (shared => '', permits => 'keep');
 

@@ -55,7 +55,7 @@ sub anothers_share
 	$first->query_safe(q{SELECT ddb_lock_acquire_shared('share', lease => '1h')});
 	my $before = $double->requests;
 	$second->query_safe(q{SELECT ddb_lock_acquire_shared('share', lease => '1h');
-		SELECT ddb_lock_release_shared('share')}) foreach 1 .. 100;
+		SELECT ddb_lock_release('share')}) foreach 1 .. 100;
 	report("another's share", '%d requests for 100 pairs', $double->requests - $before);
 	$_->quit foreach $first, $second;
 	return;
@@ -148,7 +148,7 @@ sub start_readers
 	PostgreSQL::Test::Utils::append_to_file($script, <<"SQL") unless -e $script;
 SELECT ddb_lock_acquire_shared('readers', lease => '$lease s');
 \\sleep 500 ms
-SELECT ddb_lock_release_shared('readers');
+SELECT ddb_lock_release('readers');
 SQL
 	my $pid = fork() // die "fork: $!\n";
 

@@ -15,8 +15,7 @@ sub try_shared { my ($session, $name) = @_;
 	return $session->ask("SELECT ddb_lock_try_acquire_shared('$name', $lease)"); }
 sub try_exclusive { my ($session, $name) = @_;
 	return $session->ask("SELECT ddb_lock_try_acquire('$name')"); }
-sub release_shared { my ($session, $name) = @_;
-	return $session->ask("SELECT ddb_lock_release_shared('$name')"); }
+sub release { my ($session, $name) = @_; return $session->ask("SELECT ddb_lock_release('$name')"); }
 
 #
 # Who may have it with whom
@@ -33,12 +32,12 @@ is($two->safe_psql('postgres', q{SELECT held, mode, permits, array_length(cluste
 my $requests = proxy->received;
 is(share($neighbour, 'r'), 't', 'another session of the cluster shares it');
 is(proxy->received, $requests, 'without a request');
-is(release_shared($neighbour, 'r'), 't', 'and lets go');
+is(release($neighbour, 'r'), 't', 'and lets go');
 is(proxy->received, $requests, 'without a request');
 
-is(release_shared($reader, 'r'), 't', 'one cluster leaves');
+is(release($reader, 'r'), 't', 'one cluster leaves');
 is(try_exclusive($writer, 'r'), 'f', 'the other keeps the lock');
-is(release_shared($far, 'r'), 't', 'the last one leaves');
+is(release($far, 'r'), 't', 'the last one leaves');
 ok(is_released('r'), 'the item is released');
 is(try_exclusive($writer, 'r'), 't', 'the lock is free');
 is(try_shared($reader, 'r'), 'f', 'a lock that is held exclusively is not shared');
@@ -57,7 +56,7 @@ is(try_shared($far, 'r'), 'f', 'nobody comes before the waiter in its own cluste
 my $third = new_cluster('three');
 my $late = session($third);
 is(try_shared($late, 'r'), 'f', 'and nobody in another one');
-release_shared($reader, 'r');
+release($reader, 'r');
 is($writer->result, 't', 'the waiter gets the lock');
 ok(!dynamodb->item('r')->{shared}, 'and the gate is gone');
 $writer->query_safe(q{SELECT ddb_lock_release('r')});
@@ -69,17 +68,15 @@ $late->quit;
 share($reader, 'r');
 is(share($reader, 'r'), 't', 'a shared lock is acquired twice');
 like($reader->error_of(q{SELECT ddb_lock_acquire('r')}),
-	qr/ERROR: +0A000: this session holds lock "r" in another mode.*ddb_lock_release_shared\(\)/s,
+	qr/ERROR: +0A000: this session holds lock "r" in another mode.*ddb_lock_release\(\)/s,
 	'a shared lock does not become an exclusive one');
-is($reader->ask(q{SELECT ddb_lock_release('r')}), 'f', 'ddb_lock_release() is for exclusive ones');
-like($reader->messages, qr/WARNING: .*in another mode/, 'and warns');
 like($reader->error_of(q{SELECT ddb_lock_renew('r', '10s')}),
 	qr/ERROR: +0A000: .*cannot change its length/, 'the length of its lease is not changed');
 is($reader->ask(q{SELECT ddb_lock_renew('r') > now(), ddb_lock_token('r') = ddb_lock_require('r')}),
 	't|t', 'it is renewed, and has a token');
-is(release_shared($reader, 'r'), 't', 'released once');
+is(release($reader, 'r'), 't', 'released once');
 is(try_exclusive($writer, 'r'), 'f', 'it is still held');
-is(release_shared($reader, 'r'), 't', 'released twice');
+is(release($reader, 'r'), 't', 'released twice');
 is(try_exclusive($writer, 'r'), 't', 'it is free');
 $writer->query_safe(q{SELECT ddb_lock_release('r')});
 
@@ -108,9 +105,9 @@ my $worker = worker_pid($one);
 $one->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
 wait_for { my $now = worker_pid($one); defined $now && $now != $worker } 'another worker';
 is($reader->ask(q{SELECT ddb_lock_renew('r') > now()}), 't', 'a new worker renews the lease');
-is(release_shared($reader, 'r'), 't', 'one session lets go');
+is(release($reader, 'r'), 't', 'one session lets go');
 is($neighbour->ask(q{SELECT ddb_lock_token('r') > 0}), 't', 'the other one still has the lock');
-is(release_shared($neighbour, 'r'), 't', 'it lets go');
+is(release($neighbour, 'r'), 't', 'it lets go');
 is($two->safe_psql('postgres', q{SELECT clusters FROM ddb_lock_info('r')}), '{two}',
 	'the cluster has left');
 
@@ -136,7 +133,7 @@ is($two->safe_psql('postgres', q{SELECT DISTINCT lease FROM ddb_locks WHERE name
 	'00:00:09', 'it stays short');
 $two->poll_query_until('postgres',
 	q{SELECT min(renewals) > 1 FROM ddb_locks WHERE name = 'short'}) or die "no renewals\n";
-is($_->ask(q{SELECT ddb_lock_release_shared('short')}), 't', 'neither has lost it')
+is($_->ask(q{SELECT ddb_lock_release('short')}), 't', 'neither has lost it')
   foreach $far, $writer;
 
 #
@@ -152,7 +149,7 @@ ok(is_released('r'), 'the item is released');
 like($far->error_of(q{SELECT ddb_lock_renew('r')}), qr/LK001/, 'who shared it has lost it');
 is($far->ask(q{SELECT ddb_lock_release('r')}), 'f', 'and acknowledges that, as the hint says');
 is(share($far, 'r'), 't', 'then it can share it again');
-is(release_shared($far, 'r'), 't', 'and leave');
+is(release($far, 'r'), 't', 'and leave');
 
 $_->quit foreach $far, $writer;
 nothing_held_ok;

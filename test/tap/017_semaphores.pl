@@ -13,7 +13,7 @@ sub try_permit
 	$permits //= 1;
 	return $session->ask("SELECT ddb_semaphore_try_acquire('s', 2, $permits, lease => '1h')");
 }
-sub release_permit { my ($session) = @_; return $session->ask(q{SELECT ddb_semaphore_release('s')}); }
+sub release_permit { my ($session) = @_; return $session->ask(q{SELECT ddb_lock_release('s')}); }
 sub total { return dynamodb->item('s')->{shared}{M}{total}{N} // 0; }
 
 is(try_permit($a), 't', 'the first of two permits');
@@ -60,9 +60,8 @@ foreach my $name ('NULL', q{''}, q{repeat('x', 2049)})
 	like($a->error_of("SELECT $_"), qr/ERROR: +22023: argument "name" must/, "$_ is refused")
 	  foreach "ddb_semaphore_acquire($name, 2)", "ddb_semaphore_try_acquire($name, 2)",
 	  "ddb_xact_semaphore_acquire($name, 2)", "ddb_xact_semaphore_try_acquire($name, 2)",
-	  "ddb_semaphore_release($name)", "ddb_lock_acquire_shared($name)",
-	  "ddb_lock_try_acquire_shared($name)", "ddb_xact_lock_acquire_shared($name)",
-	  "ddb_xact_lock_try_acquire_shared($name)", "ddb_lock_release_shared($name)";
+	  "ddb_lock_acquire_shared($name)", "ddb_lock_try_acquire_shared($name)", "ddb_xact_lock_acquire_shared($name)",
+	  "ddb_xact_lock_try_acquire_shared($name)", "ddb_lock_release($name)";
 }
 
 #
@@ -94,11 +93,11 @@ $one->start;
 my @workers = map { session($_ % 2 ? $one : $two) } 1 .. 8;
 my @out = map { $_->ask(q{SELECT ddb_semaphore_try_acquire('jobs', 3)}) } @workers[ 0 .. 3 ];
 is("@out", 't t t f', 'three permits may be out, of both clusters together');
-$_->ask(q{SELECT ddb_semaphore_release('jobs')}) foreach @workers[ 0 .. 2 ];
+$_->ask(q{SELECT ddb_lock_release('jobs')}) foreach @workers[ 0 .. 2 ];
 $_->send(q{DO $$ BEGIN FOR i IN 1..25 LOOP
 		PERFORM ddb_semaphore_acquire('jobs', 3, wait => '120s');
 		PERFORM pg_sleep(random() / 50);
-		PERFORM ddb_semaphore_release('jobs');
+		PERFORM ddb_lock_release('jobs');
 	END LOOP; END $$; SELECT 'done'}) foreach @workers;
 my ($most, $most_here) = (0, 0);
 while (grep { $_->busy } @workers)
@@ -125,14 +124,14 @@ my @takers = map { session($one) } 1 .. 2;
 my @pids = map { $_->ask('SELECT pg_backend_pid()') } @takers;
 $_->send(q{DO $$ BEGIN LOOP
 		PERFORM ddb_semaphore_acquire('hot', 2), pg_sleep(0.7);
-		PERFORM ddb_semaphore_release('hot');
+		PERFORM ddb_lock_release('hot');
 	END LOOP; END $$}) foreach @takers;
 wait_for { (dynamodb->item('hot') // {})->{shared}{M}{total} } 'the first permit';
 wait_for
 {
 	$d->query_safe(q{SELECT ddb_semaphore_acquire('hot', 2, 2, wait => '60s')});
 	is(dynamodb->item('hot')->{wanted}, undef, 'who has got them has left no mark');
-	$d->query_safe(q{SELECT ddb_semaphore_release('hot')});
+	$d->query_safe(q{SELECT ddb_lock_release('hot')});
 	stat_of($two, 'mark') > 0;
 }
 'a wait of more than a second';

@@ -137,18 +137,22 @@ like($second->result, qr/^00:00:(0\d|10)\.\d+$/, 'and returns before the lease e
 #
 # Letting go
 #
-is($first->ask(q{SELECT ddb_lock_release_nowait('m')}), 't', 'a lock is let go while DynamoDB is unreachable');
+is($first->ask(q{SELECT ddb_lock_release('m', nowait => true)}), 't', 'a lock is let go while DynamoDB is unreachable');
 is($first->ask(q{SELECT ddb_lock_token('m') IS NULL}), 't', 'the session does not hold it any more');
 proxy->clear_faults;
 wait_for { is_released('m') } 'the release';
 pass('the worker releases it later');
 acquire($first, 'm');
 acquire($first, 'm');
-is($first->query_safe(q{SELECT ddb_lock_release_nowait('m'), ddb_lock_token('m') > 0}), 't|t', 'it undoes one acquisition');
+is($first->query_safe(q{SELECT ddb_lock_release('m', nowait => true), ddb_lock_token('m') > 0}), 't|t', 'it undoes one acquisition');
 $first->query_safe(q{SELECT ddb_lock_acquire_shared('s') > 0});
-is($first->query_safe(q{SELECT ddb_lock_release_nowait('s'), ddb_lock_release_nowait('m')}), 't|t', 'in any mode');
+is($first->query_safe(q{SELECT ddb_lock_release('s', nowait => true), ddb_lock_release('m', nowait => true)}), 't|t', 'in any mode');
 wait_for { is_released('m') && is_released('s') } 'the releases';
-is($first->ask(q{SELECT ddb_lock_release_nowait('m')}), 'f', 'what is not held cannot be let go');
+is($first->ask(q{SELECT ddb_lock_release('m', nowait => true)}), 'f', 'what is not held cannot be let go');
+acquire($first, 'm');
+like($first->error_of(q{SELECT ddb_lock_release('m', keep => false, nowait => true)}),
+	qr/0A000: a release that does not wait cannot end a minimum.*HINT: +Leave out "keep" or "nowait"\./s, 'a release that does not wait keeps the minimum');
+is($first->query_safe(q{SELECT ddb_lock_release('m')}), 't', '... and the lock is held still');
 
 #
 # An item that is deleted after the release, and locks that must have an item

@@ -66,7 +66,7 @@ my $worker_session = session($one);
 like($worker_session->error_of(q{SELECT ddb_lock_outlive('o')}), qr/LK001: lock "o" is not held/, 'who does not hold the lock cannot ask for it');
 $worker_session->query_safe(q{SELECT ddb_lock_acquire_shared('o')});
 like($worker_session->error_of(q{SELECT ddb_lock_outlive('o')}), qr/0A000: lock "o" cannot outlive this session.*shared/s, 'nor who shares it');
-$worker_session->query_safe(q{SELECT ddb_lock_release_shared('o')});
+$worker_session->query_safe(q{SELECT ddb_lock_release('o')});
 $worker_session->query_safe(q{SELECT ddb_lock_acquire('o', lease => '20s')});
 is($worker_session->ask(q{SELECT ddb_lock_outlive('o')}), '00:00:20', 'it returns the length of the lease');
 $worker_session->query_safe(q{SELECT ddb_lock_renew('o', '10s')});

@@ -219,7 +219,7 @@ waits_in_postgres($a);
 $b->send(q{SELECT ddb_semaphore_acquire('p', 2) > 0});
 waits($b);
 wait_for { (() = slurp_file($one->logfile) =~ /process $pid{$b} still waiting for lock "p"/g) > 0 } 'a look';
-$d->query_safe(q{SELECT ddb_semaphore_release('p')});
+$d->query_safe(q{SELECT ddb_lock_release('p')});
 is($b->result, 't', 'one who waits for the permit of somebody else gets it');
 $b->query_safe('SELECT pg_advisory_unlock_all()');
 $a->result;

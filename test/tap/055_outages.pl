@@ -109,7 +109,7 @@ my %argument = (
 	token => 1, number => 1, at_most => q{'1 hour'}, less_than => q{'1 ms'},
 	older_than => q{'1 day'}, pushed_at => 'now()', role => q{'pg_monitor'});
 my @functions = map { [ split /\|/, $_, -1 ] } split /\n/, $node->safe_psql('postgres', q{
-	SELECT CASE prokind WHEN 'p' THEN proname ELSE prosrc END,
+	SELECT CASE WHEN prokind = 'p' OR probin IS NULL THEN proname ELSE prosrc END,
 		array_to_string(proargnames[1 : pronargs - pronargdefaults], ','),
 		CASE prokind WHEN 'p' THEN 'CALL ' ELSE 'SELECT count(*) FROM ' END || proname
 	FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass
@@ -119,7 +119,7 @@ my @functions = map { [ split /\|/, $_, -1 ] } split /\n/, $node->safe_psql('pos
 # These send no request, or nobody waits for its reply.
 my %quiet = map { $_ => 1 } qw(
 	ddb_leaderships ddb_fence_check ddb_fence_check_shared ddb_leadership_held ddb_leadership_require ddb_leadership_resign
-	ddb_lock_detach ddb_lock_join ddb_lock_release_nowait ddb_lock_outlive ddb_lock_remaining ddb_lock_require ddb_lock_token
+	ddb_lock_detach ddb_lock_join ddb_lock_outlive ddb_lock_remaining ddb_lock_require ddb_lock_token
 	ddb_locks ddb_operations ddb_queue_complete ddb_queue_mark_done ddb_queue_mark_done_token ddb_queue_push_on_commit
 	ddb_role_setup ddb_stats ddb_status);
 

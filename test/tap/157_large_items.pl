@@ -38,7 +38,7 @@ wait_for { stat_of($two, undef, 'leases_lost') == 1 } 'its holder knows';
 $b->ask(q{SELECT ddb_lock_release('a')});
 cmp_ok($a->query_safe(q{SELECT ddb_lock_acquire_shared('a')}), '>', 0, 'it is shared');
 cmp_ok($b->query_safe(q{SELECT ddb_lock_acquire_shared('a')}), '>', 0, '... by two');
-is($_->query_safe(q{SELECT ddb_lock_release_shared('a')}), 't', '... who release it') foreach $a, $b;
+is($_->query_safe(q{SELECT ddb_lock_release('a')}), 't', '... who release it') foreach $a, $b;
 ok(is_large('a'), 'the other program\'s attribute stays');
 
 # Several leases of a batch of renewals are lost at once: the refusal shows their items.

@@ -25,13 +25,12 @@ my %other = (
 
 # These concern only what the session holds already, so the prefix does not matter.
 my %own = map { $_ => 1 } qw(
-	ddb_lock_detach ddb_lock_release_nowait ddb_lock_outlive ddb_lock_release ddb_lock_release_shared ddb_lock_remaining
-	ddb_lock_renew ddb_lock_require ddb_lock_token ddb_semaphore_release);
+	ddb_lock_detach ddb_lock_outlive ddb_lock_release ddb_lock_remaining ddb_lock_renew ddb_lock_require ddb_lock_token);
 
 # Function, argument, its type, whether it has a default
 my %functions;
 foreach my $row (split /\n/, $node->safe_psql('postgres', q{
-	SELECT proname, CASE prokind WHEN 'p' THEN proname ELSE prosrc END, argument, format_type(type, NULL), number > pronargs - pronargdefaults, prokind
+	SELECT proname, CASE WHEN prokind = 'p' OR probin IS NULL THEN proname ELSE prosrc END, argument, format_type(type, NULL), number > pronargs - pronargdefaults, prokind
 	FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass
 	JOIN pg_extension ON refobjid = pg_extension.oid AND extname = 'ddblock',
 	unnest(proargnames[1 : pronargs], proargtypes::oid[]) WITH ORDINALITY AS a(argument, type, number)

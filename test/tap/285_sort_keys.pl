@@ -158,8 +158,8 @@ wait_for_renewals([ 'renewed', '3' ], 2);
 wait_for { stat_of($two, 'renew_batch', 'replies > errors + 1') eq 't' } 'a batch of renewals that DynamoDB accepts';
 ok(held('renewed', $_), "lock $_ of a batch is held") foreach 1 .. 5;
 is($third->query_safe('SELECT ddb_lock_release_all()'), 5, '... and was, all the time');
-is($sql->query_safe(q{SELECT ddb_lock_release_shared('share#1'), ddb_semaphore_release('permits#1')}), 't|t', 'one leaves');
-is($other->query_safe(q{SELECT ddb_lock_release_shared('share#1'), ddb_semaphore_release('permits#1')}), 't|t', '... and the other');
+is($sql->query_safe(q{SELECT ddb_lock_release('share#1'), ddb_lock_release('permits#1')}), 't|t', 'one leaves');
+is($other->query_safe(q{SELECT ddb_lock_release('share#1'), ddb_lock_release('permits#1')}), 't|t', '... and the other');
 ok(!held('share', '1') && !held('permits', '1'), 'nobody shares them');
 
 #

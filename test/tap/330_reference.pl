@@ -118,7 +118,7 @@ foreach my $page (grep { m{^(?:README|doc/.*|src/.*)\.md$} && !m{^doc/packaging}
 }
 
 #
-# SQLSTATEs: those of the source's macros, but for what is only recognized (==), and of DynamoDB's errors.  PL/pgSQL
+# SQLSTATEs: those of the source's macros, but for what is only recognized (==), of DynamoDB's errors, and of the script.  PL/pgSQL
 # knows them by almost the same names.
 #
 ask(q{CREATE FUNCTION sqlstate_of(condition text) RETURNS text LANGUAGE plpgsql AS
@@ -133,6 +133,8 @@ foreach my $name (uniq map { slurp_file($_) =~ /(?<!== )\b(ERRCODE_\w+)/g } glob
 	$raised{ $macro{$name} // ask("SELECT sqlstate_of('$condition')") } = 1;
 }
 $raised{$_} = 1 foreach slurp_file("$top/src/dynamo/dynamo_error.c") =~ /"([0-9A-Z]{5})"/g;
+$raised{ ask("SELECT sqlstate_of('$_')") } = 1
+  foreach map { slurp_file($_) =~ /\bRAISE ([a-z]\w+) USING|\bERRCODE = '(\w+)'/g } glob "$top/ddblock--*.sql";
 is(lines(first_cells((tables(page('doc/errors.md')))[0])), lines(keys %raised), 'SQLSTATEs');
 
 cmp_ok(scalar @settings, '>', 20, 'not just a few settings');

@@ -136,6 +136,7 @@ is( $one->safe_psql('postgres',
 		q{SELECT depth, attempts, due > now() + '50 min', last_error FROM ddb_queue_depths('q')}),
 	'1|1|t|does not work',
 	'a failed job waits for its next attempt');
+is($b->query_safe(q{SELECT number, attempts, last_error FROM ddb_queue_list('q')}), $b->query_safe(q{SELECT 1, attempts, last_error FROM ddb_queue_depths('q')}), '... and in the list');
 is(next_of($b), '', 'and is not due');
 push_to($a, 'bad', 'second');
 is(next_of($b), '', 'nor is the job behind it');

@@ -177,7 +177,7 @@ foreach my $attempt (1, 2)
 	$a->query_safe(q{SELECT ddb_queue_fail('q', 'bury', 1, 'it was bad', retry_in => '0 s')});
 }
 is($a->query_safe(q{SELECT number FROM ddb_queue_claim('q', resources => '{bury}', max_attempts => 2)}), '', 'then it is dead');
-is($a->query_safe(q{SELECT resource, number, length(payload #>> '{}'), attempts, last_error FROM ddb_queue_list_dead('q')}), 'bury|1|7|2|it was bad', '... as it was');
+is($a->query_safe(q{SELECT resource, number, length(payload #>> '{}'), attempts, last_error FROM ddb_queue_list('q', dead => true)}), 'bury|1|7|2|it was bad', '... as it was');
 is(riders_of('bury'), '', '... and rides no more');
 is($a->query_safe(q{SELECT ddb_queue_redrive('q')}), 1, 'it is pushed anew');
 is(next_of($b, 'bury'), '2|x|7|1', '... and comes');

@@ -135,8 +135,12 @@ my $got;
 wait_for { $got = next_of($a, 'dies', 'max_attempts => 2') } 'the next job comes';
 is($got, '2|"y"|1', 'after two attempts the next job has its turn');
 is( $b->query_safe(
-		q{SELECT resource, number, payload, attempts, last_error FROM ddb_queue_list_dead('q')}),
+		q{SELECT resource, number, payload, attempts, last_error FROM ddb_queue_list('q', dead => true)}),
 	'dies|1|"x"|2|no luck', 'the dead job is kept');
+is( $b->query_safe(q{SELECT count(*), count(died_at), count(pushed_at), count(age), min(id) FROM ddb_queue_list('q', 'dies', dead => true)}),
+	'1|1|1|1|0000000000000000001#dies', '... with its own id');
+is($b->query_safe(q{SELECT count(*) FROM ddb_queue_list('q', 'many', dead => true)}), '0', '... under its resource');
+is($b->query_safe(q{SELECT number, attempts, payload, died_at FROM ddb_queue_list('q', 'dies')}), '2|1||', '... and the next one is not dead');
 
 # Figures: of a queue of its own, beside another one
 my $figures = q{SELECT resources, depth, oldest >= '0', overdue >= '0', retrying, paused, dead
@@ -173,7 +177,7 @@ my ($dead) = @{ dynamodb->call('Query', { TableName => $table, KeyConditionExpre
 is($b->query_safe(q{SELECT ddb_queue_redrive('q')}), '1', 'it is pushed anew');
 dynamodb->call('PutItem', { TableName => $table, Item => $dead });
 is($b->query_safe(q{SELECT ddb_queue_redrive('q')}), '1', '... once, if the redrive is repeated');
-is($b->query_safe(q{SELECT count(*) FROM ddb_queue_list_dead('q')}), '0', 'and dead no more');
+is($b->query_safe(q{SELECT count(*) FROM ddb_queue_list('q', dead => true)}), '0', 'and dead no more');
 is(jobs_of('dies'), '2,3', 'it has a new number, although its id still counts');
 like($b->error_of(q{SELECT ddb_queue_redrive('q', 'nobody')}),
 	qr/42704: queue "q" has no dead job "nobody"/, 'an unknown dead job');

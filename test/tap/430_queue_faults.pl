@@ -371,7 +371,7 @@ is(next_job($c, 'both'), '1|3', 'another session has the job');
 proxy->clear_faults;
 is($a->result, '', 'the first one has nothing');
 unlike($a->messages, qr/ERROR/, 'and no error');
-is($one->safe_psql('postgres', q{SELECT count(*) FROM ddb_queue_list_dead('q')}), '0', 'nor has it buried the job');
+is($one->safe_psql('postgres', q{SELECT count(*) FROM ddb_queue_list('q', dead => true)}), '0', 'nor has it buried the job');
 $c->query_safe(q{SELECT ddb_queue_complete('q', 'both', 1)});
 wait_for { depth_of('both') == 0 } 'whose owner completes it';
 
@@ -385,7 +385,7 @@ proxy->fault('reset', applied => 1, operation => 'TransactWriteItems', match => 
 is($a->query_safe(q{SELECT number FROM ddb_queue_claim('q', lease => '1 h', resources => '{buried}', max_attempts => 1)}),
 	'', 'a job is buried, and the reply is lost');
 is(proxy->faults('TransactWriteItems'), 1, 'once');
-is($one->safe_psql('postgres', q{SELECT count(*) FROM ddb_queue_list_dead('q')}), '1', 'the job is dead');
+is($one->safe_psql('postgres', q{SELECT count(*) FROM ddb_queue_list('q', dead => true)}), '1', 'the job is dead');
 is(depth_of('buried'), 0, 'and waits no more');
 
 #

@@ -25,7 +25,7 @@ my @for_users = (
 	q{ddb_queue_push('q', 'r', '1')}, q{ddb_queue_push_all('q', 'r', ARRAY['1']::jsonb[])},
 	q{ddb_queue_push_on_commit('q', 'r', '1')}, q{ddb_queue_claim('empty')},
 	q{ddb_queue_depths('q')}, q{ddb_queue_list('q')},
-	q{ddb_queue_list_dead('q')}, q{ddb_queue_summary('q')});
+	q{ddb_queue_list('q', dead => true)}, q{ddb_queue_summary('q')});
 my @for_operators = (q{ddb_outbox_send()}, q{ddb_queue_mark_done('q', 'r', 1, now(), 5)}, q{ddb_queue_redrive('q')}, q{ddb_queue_pause('q', 'x')},
 	q{ddb_queue_resume('q', 'x')}, q{ddb_queue_cancel('q', 'r', 99)}, q{ddb_queue_drop('q', 'r')},
 	q{ddb_queue_purge()});
@@ -114,7 +114,8 @@ my @bad = (
 	[ q{ddb_queue_push_all('q', 'r', NULL)}, qr/"payloads" must have 1 to 49 elements/ ],
 	[ q{ddb_queue_depths('a/b')}, qr/"queue" must have 1 to 64 characters/ ],
 	[ q{ddb_queue_list('q', '')}, qr/"of_resource" must not be empty/ ],
-	[ q{ddb_queue_list_dead(NULL)}, qr/"queue" must not be null/ ],
+	[ q{ddb_queue_list(NULL, dead => true)}, qr/"queue" must not be null/ ],
+	[ q{ddb_queue_list('q', dead => NULL)}, qr/"dead" must not be null/ ],
 	[ q{ddb_queue_summary(NULL)}, qr/"queue" must not be null/ ],
 	[ q{ddb_queue_redrive('q', '')}, qr/"id" must not be empty/ ],
 	[ q{ddb_queue_redrive('q', repeat('x', 1001))}, qr/"id" must not be longer than 1000 bytes/ ],
@@ -145,7 +146,7 @@ is($a->query_safe(q{SELECT number FROM ddb_queue_claim('q', resources => '{fine,
 	'claimed, also if the resource is named twice');
 is($a->query_safe("SELECT $_->[0]"), $_->[1], "an unknown queue: $_->[0]")
   foreach [ q{count(*) FROM ddb_queue_claim('none')}, 0 ], [ q{count(*) FROM ddb_queue_depths('none', 'r')}, 0 ],
-  [ q{count(*) FROM ddb_queue_list('none')}, 0 ], [ q{count(*) FROM ddb_queue_list_dead('none')}, 0 ],
+  [ q{count(*) FROM ddb_queue_list('none')}, 0 ], [ q{count(*) FROM ddb_queue_list('none', dead => true)}, 0 ],
   [ q{ddb_queue_redrive('none')}, 0 ], [ q{ddb_queue_cancel('none', 'r', 1)}, 'f' ],
   [ q{ddb_queue_resume('none', 'r')}, 'f' ], [ q{ddb_queue_drop('none', 'r')}, 0 ];
 like($a->error_of(q{SELECT ddb_queue_complete('none', 'r', 1)}), qr/55000: this session has not claimed job 1/,

@@ -122,7 +122,7 @@ is(join(' ', sort { $a <=> $b } uniq(map { $_->{deployment} } @done)),
 	join(' ', grep { $_ != $never } 1 .. $count),
 	'nothing is lost: all deployments are done but one');
 is($clusters[$alive]->safe_psql('postgres',
-		q{SELECT payload->>'deployment', attempts, last_error FROM ddb_queue_list_dead('deploy')}),
+		q{SELECT payload->>'deployment', attempts, last_error FROM ddb_queue_list('deploy', dead => true)}),
 	"$never|3|does not start",
 	'... which failed three times');
 cmp_ok(scalar(grep { $_->{deployment} != $never } @failed), '>=', 20, 'others failed once');

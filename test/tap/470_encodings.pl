@@ -93,8 +93,8 @@ $node->reload;
 utf8(q{SELECT ddb_queue_fail('mixed', 'foreign', number, 'no', retry_in => '0 s')
 	FROM ddb_queue_claim('mixed', resources => '{foreign}', wait => '10 s')});
 is(latin1("SELECT count(*) FROM ddb_queue_claim('mixed', max_attempts => 1)"), '0', 'a job is buried');
-is(utf8("SELECT payload FROM ddb_queue_list_dead('mixed')"), "\"$japan\"", '... as it is');
-like(latin1_says("SELECT id IS NOT NULL, resource, payload IS NULL FROM ddb_queue_list_dead('mixed')"),
+is(utf8("SELECT payload FROM ddb_queue_list('mixed', dead => true)"), "\"$japan\"", '... as it is');
+like(latin1_says("SELECT id IS NOT NULL, resource, payload IS NULL FROM ddb_queue_list('mixed', dead => true)"),
 	qr/^t\|foreign\|t\n.*NOTICE:  22P05: the payload of a dead job cannot be converted/s,
 	'a payload that cannot be said is null');
 utf8("SELECT ddb_queue_push('list', '$japan', '1', id => '$cafe')");

@@ -525,10 +525,6 @@ step_sql(Plan *plan, const Step *step, char *sql)
 		[OP_KEEP_SAVEPOINT] = "RELEASE s",[OP_COMMIT] = "COMMIT",
 		[OP_ROLLBACK] = "ROLLBACK",[OP_THINK] = NULL
 	};
-	static const char *const releases[] = {
-		[EXCLUSIVE] = "ddb_lock_release",[SHARED] = "ddb_lock_release_shared",
-		[SEMAPHORE] = "ddb_semaphore_release"
-	};
 	char		name[16];
 	char		quoted[20];
 	char		named[48];
@@ -567,7 +563,7 @@ step_sql(Plan *plan, const Step *step, char *sql)
 			timed(sql, "ddb_lock_renew", quoted);
 			return true;
 		case OP_RELEASE:
-			timed(sql, releases[plan->lock_mode[step->slot]], quoted);
+			timed(sql, "ddb_lock_release", quoted);
 			return true;
 		case OP_JOIN:
 			timed(sql, "ddb_lock_join", named);

@@ -96,7 +96,7 @@ BEGIN
 	before := torture_now();
 	SELECT d.resource, d.number, d.payload->>'uid', d.attempts, 0
 		INTO resource, number, uid, attempts, token
-		FROM ddb_queue_list_dead(queue) d ORDER BY random() LIMIT 1;
+		FROM ddb_queue_list(queue, dead => true) d ORDER BY random() LIMIT 1;
 	after := torture_now();
 END
 $$;

@@ -147,7 +147,7 @@ SELECT 'held ' || $clock || ' ' || :token;
 SELECT pg_sleep($self->{work});
 SELECT 'until ' || $clock, ddb_lock_require('$self->{name}');
 $death
-SELECT 'done' WHERE ddb_semaphore_release('$self->{name}');
+SELECT 'done' WHERE ddb_lock_release('$self->{name}');
 SQL
 	my $file = "$self->{dir}/job_$self->{name}_$job.sql";
 	my ($out, $err) = ('', '');
