@@ -131,7 +131,8 @@ typedef struct lease_write
 	int64_t		first_sent;		/* just before its first copy was sent */
 	int64_t		lease_ms;
 	int64_t		margin_us;
-	int64_t		first_token;	/* ACQUIRE, HAND_OVER: it reserves these tokens */
+	int64_t		first_token;	/* ACQUIRE, HAND_OVER: it reserves these tokens, for the
+								 * holds to come: of 500 to 755, the second gets 501 */
 	int64_t		last_token;
 	int64_t		at_least_ms;	/* ACQUIRE, HAND_OVER: for so long nobody else gets the */
 	int64_t		kept_until_ms;	/* ... lock, so until then; see lease.kept_until_ms */
@@ -186,7 +187,8 @@ typedef struct lease
 	lease_write pending;
 	char		stray[UUID_SIZE];	/* nonce of a renewal that was not settled when its
 									 * lease was lost, or of a hand-over that was given
-									 * up; BARRING: of the acquire; or "" */
+									 * up; BARRING: of the acquire; or "".  The item may
+									 * get it yet: a release that finds it there expects it */
 	dynamo_holder holder;		/* who has it or will get it, for people; of several
 								 * sessions, the first one that still has it */
 

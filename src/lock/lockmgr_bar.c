@@ -8,6 +8,8 @@
  * holds the item.  Every acquire demands a token below its first, so no copy can be
  * applied any more.  Where there is no item, it makes one, released, with that token;
  * not for an acquire that makes none itself.  Then it releases what has arrived.
+ * For example, an acquire with the token 500 had no reply, and its session has given up:
+ * the bar gives the item the token 500, and the copy that arrives a minute later is refused.
  *
  * What has arrived shows by its owner, which is this incarnation, and by its version,
  * which is not that of the acquire under way: while a bar is not settled, the lock has

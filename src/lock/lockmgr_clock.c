@@ -206,9 +206,10 @@ lm_is_kept_too_long(const lockmgr *lm, int64_t now, int64_t kept_until_ms)
  * Runs: how long a lock passes from session to session of this cluster.
  *
  * To let other clusters have the lock, a run is limited in time, and after it this
- * cluster's waiters stay back for a moment.  That must be longer than POLL_BUSY_US
- * and two round trips: with a shorter one, in a simulation, another cluster waited
- * for ten minutes.
+ * cluster's waiters stay back: they send no acquire for STAY_BACK_US.  For example, twenty
+ * sessions pass the lock on for RUN_US; then it is released, and others have a chance.
+ * That time must be longer than POLL_BUSY_US and two round trips: with a shorter one,
+ * another cluster may wait for minutes.
  *
  * We cannot see whether another cluster waits.  But an acquire shows whose item it
  * replaced: if that was another client's, the next run is short; if not, the run

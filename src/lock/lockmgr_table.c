@@ -226,8 +226,9 @@ lm_raise_token(lm_lock *lock, int64_t token)
 
 /*
  * Retires a nonce of ours: it belongs to no session, but may be in the item,
- * now or later.  If the list is full and forgets one, the next session has to
- * wait for a lease.
+ * now or later.  For example, a session gives up while its acquire has no reply: if the
+ * item then shows that nonce, our next session need not wait for the end of the lease.  It
+ * has to if the list is full and has forgotten the nonce.
  */
 void
 lm_retire(lockmgr *lm, const char *version)

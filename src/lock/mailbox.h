@@ -11,25 +11,7 @@
  *
  * There are no locks: a process that is stopped while it holds one would stop
  * the worker, and with it every renewal.  Each word has one writer, who never
- * waits (let_go has two, and exchanges):
- *
- *	 mailbox_slot				written by
- *	   generation				session; odd while a session uses the slot
- *	   announced_seq			session, for itself; the last request that it has announced
- *	   changes, request_*		session; the host copies the rest of the request
- *								under the same counter of changes
- *	   accepted_seq				session; the last request whose answer it has taken
- *	   cancelled_seq			session; cancels this request, and all before it that
- *								were not accepted
- *	   let_go					set by session or worker, taken by the worker:
- *								look at let_go of this session's holds
- *	   granted, answer_seq		worker; the host writes the rest of the answer
- *								before answer_seq
- *	 mailbox_lease
- *	   generation, valid_until	worker
- *	 mailbox_hold
- *	   mark, lost				worker
- *	   let_go					holder or worker: = mark, the hold is not wanted
+ * waits (let_go has two, and exchanges): shared/segment.h lists them.
  *
  * Every change by a session ends with a ring; the worker then reads the slot
  * (mailbox_read()).  A new worker reads every slot after it has adopted the
@@ -41,8 +23,13 @@
  * that was granted for it (mailbox_mark()) never comes twice.
  *
  * A session may announce its next requests, by their numbers: one request names what
- * those will try (lockmgr_announce()).  It then posts them one after the other, or
- * withdraws the rest.
+ * those will try (lockmgr_announce()), so that all acquires are under way at once.  It then
+ * posts them one after the other, and so claims what came of each, or withdraws the rest.
+ * For example, request 7 announces 8, 9 and 10; the answer to 9 is "busy", so the session
+ * withdraws 10.
+ *
+ * The worker parks a request that it may not ask yet, because nobody knows whether the
+ * table is fit: it leaves the request in its slot and takes it again later.
  *
  * The races, and who wins:
  *
@@ -105,15 +92,15 @@
 
 typedef struct mailbox_slot
 {
-	shared32	generation;
-	shared32	let_go;
-	shared64	accepted_seq;
-	shared64	cancelled_seq;
-	shared32	changes;		/* of the request */
+	shared32	generation;		/* odd while a session uses the slot */
+	shared32	let_go;			/* look at let_go of this session's holds */
+	shared64	accepted_seq;	/* the last request whose answer was taken */
+	shared64	cancelled_seq;	/* this request, and all before it that were not accepted */
+	shared32	changes;		/* of the request, also of the part that the host copies */
 	uint32_t	request_generation; /* of the session that posted it */
 	uint64_t	request_seq;	/* 0: none yet */
 	uint64_t	announced_seq;	/* up to request_seq: nothing is announced */
-	shared64	answer_seq;		/* the request that is answered */
+	shared64	answer_seq;		/* the request that is answered; written after the answer */
 	uint32_t	granted;		/* the answer's hold, or LOCKMGR_NO_HOLD */
 } mailbox_slot;
 
@@ -127,7 +114,7 @@ typedef struct mailbox_hold
 {
 	shared64	mark;			/* mailbox_mark() of who has it, or had it last */
 	shared64	lost;			/* the last loss here: its mark + lease_loss */
-	shared64	let_go;
+	shared64	let_go;			/* = mark: the hold is not wanted */
 } mailbox_hold;
 
 /* Where slots, leases and holds are; both sides use it.  All zero: new. */

@@ -10,34 +10,56 @@
  *
  * It has no locks.  A process that is stopped while it holds one, by SIGSTOP or
  * by a busy machine, stops everyone who wants it; and a worker that waits renews
- * nothing.  So everything has one writer, who never waits, and readers who notice
- * when they have read during a change:
+ * nothing.  So everything has one writer at a time, who never waits, and readers who
+ * notice when they have read during a change.  Who writes what, and under which guard:
  *
- *	 MailboxSlot.words			as lock/mailbox.h says, which also names the races
- *	 MailboxSlot.request, text	its backend, words.changes; then the bell
- *	 MailboxSlot.pid, database,
- *	   user						its backend, before words.generation
- *	 MailboxSlot.answer			worker, before words.answer_seq; the session reads
- *								it in place, until it posts its next request
- *	 MailboxSlot.watch,
- *	   waiting_place			worker, before waiting_seq: atomics
- *	 MailboxSlot.wait			its backend, while since is 0
- *	 LeaseEntry.lease, name		worker, changes
- *	 HoldEntry.hold				worker, changes
- *	 LeaseEntry, HoldEntry.words	as lock/mailbox.h says
- *	 HoldEntry depths			the backend that has it, atomics
+ *	 MailboxSlot, the session's (a campaign's: the worker)
+ *	   words.generation			session, atomic; odd while it uses the slot
+ *	   words.announced_seq		session, for itself
+ *	   words.request_*,
+ *		 request, text			session, words.changes; then the bell
+ *	   words.accepted_seq,
+ *		 cancelled_seq			session, atomics; then the bell
+ *	   words.let_go				set by session or worker, taken by the worker: exchange
+ *	   pid, database, user		session, before words.generation
+ *	   wait						session, while since is 0
+ *	   wants_jobs				set by the session, taken by who tells of jobs: exchange
+ *	   looked_for				session, while looked_at is 0
+ *	 MailboxSlot, the worker's
+ *	   words.granted, answer	before words.answer_seq, an atomic; the session reads them
+ *								in place, until it posts its next request
+ *	   watch, waiting_place		before waiting_seq: atomics
+ *	 LeaseEntry
+ *	   lease, name				worker, changes
+ *	   words					worker, atomics; valid_until is 0 while generation changes
+ *	 HoldEntry
+ *	   hold, database			worker, changes
+ *	   words.mark, lost			worker, atomics
+ *	   words.let_go				holder or worker: = mark, while that is the mark
+ *	   session_depth, xact_depth	holder, atomics; worker: 0 for a new hold
+ *	   untold_loss				worker for a new hold; who clears it tells the loss: exchange
+ *	 FinishEntry				the session that reserved it, then the worker: place.state
+ *								changes hands by an exchange
  *	 Watch						worker, changes
- *	 HoldEntry.untold_loss,
- *	   last_loss				worker and sessions, atomics
- *	 campaigns					worker, changes
- *	 status						worker, changes
- *	 FinishEntry				the session that reserved it, then the worker; place.state
- *								changes hands by an atomic
- *	 queue_hint					the process that has taken it, by an exchange of state
- *	 MailboxSlot.wants_jobs		its backend, atomic
- *	 MailboxSlot.looked_for		its backend, while looked_at is 0
- *	 counts of events			worker and sessions, atomics
- *	 counters of operations		worker, atomics
+ *	 segment_bells				set by who has changed a slot, taken by the worker: atomics
+ *	 Segment
+ *	   max_leases ... bell_words,
+ *		 stats_since			the server's start
+ *	   incarnation, owner, place	the first worker, before it answers anything
+ *	   campaigns, trouble,
+ *		 renewal_failure, status	worker, changes
+ *	   worker_*, leases_*, waiters	worker, atomics
+ *	   "worker only"			worker; nobody else reads them
+ *	   last_loss				who has made loss_changes odd, by an exchange
+ *	   events, wait_us,
+ *		 wait_histogram, spent	worker and sessions: atomic additions
+ *	   ops						worker: atomic additions
+ *	   queue_table_checked,
+ *		 queue_floor, _read		sessions, atomics
+ *	   hints					the process that has taken it, by an exchange of state
+ *	   memory					sessions: three atomics, which readers compare
+ *								(queue/queue_memory.c)
+ *	   finish_news				set by sessions, taken by the worker: exchange
  *
  * "changes" is a counter of changes (lock/shared_word.h).  When a reader's copy is
  * not whole,
