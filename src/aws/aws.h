@@ -138,13 +138,6 @@ extern aws_found aws_make_plan(const aws_profile *profile, aws_plan *plan,
 /* Such an error. */
 extern void aws_plan_error(char *to, size_t size, const char *last, const char *tried);
 
-/*
- * A plan that finds the Region in instance metadata, after what aws_find_region() has tried.
- * Unless the result is AWS_FOUND, error says why not.
- */
-extern aws_found aws_make_region_plan(const aws_profile *profile, aws_plan *plan,
-									  char *error, size_t error_size);
-
 /* Overwrites what may have secrets. */
 #define aws_wipe(thing) explicit_bzero(thing, sizeof(*(thing)))
 
@@ -185,6 +178,14 @@ extern bool aws_find_endpoint(const aws_profile *profile, aws_service service,
 							  char *region, char *url, size_t size,
 							  char *error, size_t error_size);
 
+/* Removes a slash at the end. */
+extern void aws_drop_slash(char *url);
+
+/* ----------------------------------------------------------------
+ * endpoint_url.c: What an endpoint's URL may be.
+ * ----------------------------------------------------------------
+ */
+
 /*
  * The only definition of an endpoint's URL: scheme://host[:port][/], where the
  * scheme is http or https.  Writes the Host header's value ("host" or
@@ -193,9 +194,6 @@ extern bool aws_find_endpoint(const aws_profile *profile, aws_service service,
  */
 extern bool aws_endpoint_host(const char *url, char *host, size_t size,
 							  char *error, size_t error_size);
-
-/* Removes a slash at the end. */
-extern void aws_drop_slash(char *url);
 
 /*
  * Is the host, with or without a port and a path, this machine, or one of the addresses that ECS and
@@ -386,9 +384,8 @@ extern aws_step aws_fetch_next(aws_fetch *fetch, const aws_environment *env,
 extern void aws_fetch_result(aws_fetch *fetch, const aws_result *result, int64_t now_s);
 
 /* ----------------------------------------------------------------
- * fetcher.c: For the ways to fetch credentials: what they share, and their names.
- *
- * Private to src/aws.
+ * fetch_container.c, fetch_metadata.c, fetch_process.c, fetch_sso.c, fetch_sts.c: The ways to
+ * fetch credentials.  Private to src/aws.
  * ----------------------------------------------------------------
  */
 
@@ -398,6 +395,13 @@ extern const aws_fetcher aws_fetch_process; /* what a command prints */
 extern const aws_fetcher aws_fetch_container;	/* ECS, EKS Pod Identity */
 extern const aws_fetcher aws_fetch_metadata;	/* the EC2 instance's role, or its Region */
 extern const aws_fetcher aws_fetch_role;	/* the next of the plan's roles */
+
+/* ----------------------------------------------------------------
+ * fetcher.c: What the ways to fetch credentials share.
+ *
+ * Private to src/aws.
+ * ----------------------------------------------------------------
+ */
 
 /* Sets fetch->error, and returns false. */
 extern bool aws_fetch_fail(aws_fetch *fetch, const char *format,...)
@@ -626,7 +630,7 @@ extern void aws_make_printable(char *text);
 extern bool aws_is_visible_ascii(const char *text);
 
 /* ----------------------------------------------------------------
- * plan: The parts of a plan for credentials, for credential_chain.c and plan_profile.c.
+ * plan_source.c: The parts of a plan for credentials, for credential_chain.c and plan_profile.c.
  *
  * Each function adds its part to the plan.
  * ----------------------------------------------------------------
@@ -665,7 +669,6 @@ extern aws_found aws_plan_keys(const aws_search *s, const aws_key_source *source
 extern aws_found aws_plan_environment(const aws_search *s);
 extern aws_found aws_plan_container(const aws_search *s);
 extern aws_found aws_plan_metadata(const aws_search *s);
-extern aws_found aws_plan_profile(const aws_search *s);
 
 /*
  * Checks the parts of the plan's role before anything is sent, and adds the duration, "" where
@@ -673,6 +676,20 @@ extern aws_found aws_plan_profile(const aws_search *s);
  */
 extern aws_found aws_plan_role(const aws_search *s, const char *where, aws_role *role,
 							   const char *duration);
+
+/*
+ * A plan that finds the Region in instance metadata, after what aws_find_region() has tried.
+ * Unless the result is AWS_FOUND, error says why not.
+ */
+extern aws_found aws_make_region_plan(const aws_profile *profile, aws_plan *plan,
+									  char *error, size_t error_size);
+
+/* ----------------------------------------------------------------
+ * plan_profile.c: The part of a plan that a profile defines.
+ * ----------------------------------------------------------------
+ */
+
+extern aws_found aws_plan_profile(const aws_search *s);
 
 /* ----------------------------------------------------------------
  * renewal.c: When credentials are fetched again.

@@ -139,18 +139,21 @@ typedef struct queue_reply
 	uint32_t	next_len;
 } queue_reply;
 
-/*
- * Whether jobs of this size may ride on the head, beside others that together have the size "taken".
- * Each write of a head costs one write unit for each kilobyte of it.  queue_ride_size() is the size of one job.
+/* ----------------------------------------------------------------
+ * queue_request.c: Request bodies.
+ * ----------------------------------------------------------------
  */
-extern bool queue_may_ride(uint32_t taken, size_t size);
-extern uint32_t queue_ride_size(size_t id_len, size_t payload_len);
 
 /* As which operation it is sent, and counted. */
 extern dynamo_op queue_op(queue_kind kind);
 
 /* malloc'd; NULL if memory is short, or the tail is not whole. */
 extern char *queue_build(const char *table, const queue_request *request, const char *tail);
+
+/* ----------------------------------------------------------------
+ * queue_reply.c: Replies, packed for the way through shared memory.
+ * ----------------------------------------------------------------
+ */
 
 /*
  * Packs a reply without an error, or with a refusal: malloc'd, of *len bytes; NULL if memory
@@ -161,6 +164,18 @@ extern char *queue_pack(const dynamo_reply *reply, int64_t now_ms,
 
 /* The head that refused a write of it, without its texts; false if there was none. */
 extern bool queue_refusing_head(const dynamo_reply *reply, queue_row *head);
+
+/* ----------------------------------------------------------------
+ * queue_outcome.c: What a reply or a refusal means for a job.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Whether jobs of this size may ride on the head, beside others that together have the size "taken".
+ * Each write of a head costs one write unit for each kilobyte of it.  queue_ride_size() is the size of one job.
+ */
+extern bool queue_may_ride(uint32_t taken, size_t size);
+extern uint32_t queue_ride_size(size_t id_len, size_t payload_len);
 
 /* May the next job be claimed now?  head: or NULL. */
 extern bool queue_is_due(const queue_row *head, int64_t now_ms);

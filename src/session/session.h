@@ -709,24 +709,11 @@ extern void QueueClaimRefusePrepare(void);
 extern void QueueClaimEndLevel(int level, bool committed);
 
 /* ----------------------------------------------------------------
- * queue_job.c: A job's life: pushed, claimed, finished, failed, buried.
+ * queue_job.c: A job's life: claimed, finished, failed, buried.
  *
  * All texts are UTF-8, but for what QueueJobToServer() has converted.
  * ----------------------------------------------------------------
  */
-
-typedef struct QueuePush
-{
-	char	   *payload;
-	char	   *id;				/* the caller's, or NULL */
-	char		digest[QUEUE_DIGEST_SIZE];	/* set by QueueJobPush(), */
-	int64		number;			/* as is this */
-	bool		before;			/* ... pushed before, under that id */
-} QueuePush;
-
-/* Pushes up to QUEUE_PUSH_MAX jobs of one resource, in this order, at once. */
-extern void QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count,
-						 int64 dedup_ms);
 
 typedef enum QueueTry
 {
@@ -794,6 +781,24 @@ extern void QueueOwnRelease(QueueClaim *claim, const LockName *lock);
  * resource free, and its depth.
  */
 extern void QueueOwnSettle(void);
+
+/* ----------------------------------------------------------------
+ * queue_push.c: Pushes jobs.  All texts are UTF-8.
+ * ----------------------------------------------------------------
+ */
+
+typedef struct QueuePush
+{
+	char	   *payload;
+	char	   *id;				/* the caller's, or NULL */
+	char		digest[QUEUE_DIGEST_SIZE];	/* set by QueueJobPush(), */
+	int64		number;			/* as is this */
+	bool		before;			/* ... pushed before, under that id */
+} QueuePush;
+
+/* Pushes up to QUEUE_PUSH_MAX jobs of one resource, in this order, at once. */
+extern void QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count,
+						 int64 dedup_ms);
 
 /* ----------------------------------------------------------------
  * queue_search.c: Looks for a job that can be claimed, and waits for one.
