@@ -45,7 +45,8 @@
  *	 Segment
  *	   max_leases ... bell_words,
  *		 stats_since			the server's start
- *	   incarnation, owner, place	the first worker, before it answers anything
+ *	   incarnation, owner		the first worker, before status.since
+ *	   place					the worker that finds it, before status.has_place
  *	   campaigns, trouble,
  *		 renewal_failure, status	worker, changes
  *	   worker_*, leases_*, waiters	worker, atomics
