@@ -3,10 +3,10 @@
  * campaign.c
  *	  Campaigns: locks that the cluster itself wants to hold, to lead.
  *
- * The next worker goes on with what it finds in shared memory: a request without an
- * answer is asked again, an answer that was not taken is there, and a lease is adopted.
- * Each step writes the campaign's state before it lets go, so that sessions hear of the
- * end first.
+ * The next worker goes on with what it finds in shared memory: it asks a request without an
+ * answer again, takes an answer that was not taken, and adopts a lease.  Each step publishes the
+ * campaign's new state before it lets go of the hold, so that no transaction joins a leadership
+ * that has ended.
  *
  *-------------------------------------------------------------------------
  */
@@ -103,8 +103,8 @@ publish(campaign_entry *entry, const campaign *next)
 }
 
 /*
- * Campaigns that are no longer listed may have all slots for a while: then this one
- * comes later.
+ * Begins a campaign.  If all slots are in use, by campaigns that are no longer listed and still
+ * give up, campaigns_run() tries again.
  */
 static void
 add(campaigner *me, int64_t now, const char *name)
@@ -135,14 +135,14 @@ rest(campaign *next, int64_t now, int64_t rest_us)
 	next->stand_at = now + rest_us;
 }
 
-/* Is its lease valid? */
+/* Is the lease valid that the campaign was granted? */
 static bool
 has_lease(const campaigner *me, int64_t now, const campaign *c)
 {
 	return now < mailbox_valid_until(me->box, c->grant.lease_index, c->grant.lease_generation);
 }
 
-/* The cluster leads.  It tells the others first, then it ends the hold. */
+/* The cluster leads, and gives that up: publishes the new state, then ends the campaign's hold. */
 static void
 give_up(campaigner *me, int64_t now, campaign_entry *entry, int64_t rest_us,
 		int64_t wait_us)

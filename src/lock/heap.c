@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * heap.c
- *	  A binary heap of timers that are part of other structs.
+ *	  A binary heap of nodes that are part of other structs: see heap.h.
  *
  *-------------------------------------------------------------------------
  */

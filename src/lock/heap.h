@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * heap.h
- *	  A binary heap of nodes that are part of other structs: timers, by when they are due, or
- *	  a queue, in which each has its place.
+ *	  A binary heap of nodes that are part of other structs.
  *
- * A node knows its position, so moving or removing it costs O(log n) without a
- * search.  Only heap_reserve() allocates.
+ * A heap has either timers, which are ordered by when they are due (heap_set()), or a queue, in
+ * which each node has its place (heap_append()).  A node knows its position, so moving or removing
+ * it costs O(log n) without a search.  Only heap_reserve() allocates.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +27,7 @@ typedef struct heap
 	heap_node **nodes;			/* [1 .. count] */
 	size_t		count;
 	size_t		room;
-	int64_t		last_place;
+	int64_t		last_place;		/* the last place that heap_append() gave */
 } heap;
 
 /* Is it in a heap? */

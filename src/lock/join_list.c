@@ -25,7 +25,7 @@ read_token(const char **at, int64_t *token)
 	return *token > 0 && errno == 0;
 }
 
-/* One byte of a name; -1: it is none. */
+/* Reads one byte of a name; -1 if there is no valid one. */
 static int
 read_byte(const char **at)
 {

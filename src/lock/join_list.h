@@ -19,12 +19,12 @@
 typedef struct join_entry
 {
 	int64_t		token;			/* > 0 */
-	char		name[DYNAMO_NAME_MAX + 1];	/* with a NUL, and no other; not empty */
+	char		name[DYNAMO_NAME_MAX + 1];	/* terminated, and without another NUL; not empty */
 } join_entry;
 
 /*
- * Reads the entry at *at and moves on; false at the end of the list, or, with *wrong set,
- * at what is no entry.
+ * Reads the entry at *at and moves *at behind it.  False at the end of the list; or, with *wrong
+ * set to a sentence, if the text at *at is no entry.
  */
 extern bool join_list_next(const char **at, join_entry *entry, const char **wrong);
 

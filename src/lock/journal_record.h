@@ -25,7 +25,7 @@
 #define JOURNAL_KEY_SIZE	256
 #define JOURNAL_BOOT_SIZE	40
 
-/* The lock table. */
+/* Which lock table the leases are in. */
 typedef struct journal_table
 {
 	char		url[JOURNAL_TEXT_SIZE];
@@ -37,7 +37,7 @@ typedef struct journal_table
 	char		sort_separator; /* zero: none */
 } journal_table;
 
-/* Who wrote the file.  Zero it before filling it in. */
+/* The header: who wrote the file.  Zero it before filling it in. */
 typedef struct journal_header
 {
 	uint32_t	crc;			/* of the following fields */
@@ -51,7 +51,10 @@ typedef struct journal_header
 	journal_table table;
 } journal_header;
 
-/* Empty if name_len is 0, or if it is beyond the end of the file. */
+/*
+ * A slot of a lease, with the name of its lock.  A slot is empty if name_len is 0, or if it is
+ * beyond the end of the file.
+ */
 typedef struct journal_slot
 {
 	uint32_t	crc;			/* of the following fields, up to the name's end */
@@ -67,10 +70,10 @@ typedef enum journal_content
 	JOURNAL_DAMAGED
 } journal_content;
 
-/* Fills in magic, format and checksum. */
+/* Fills in the header's magic number, format and checksum. */
 extern void journal_seal(journal_header *header);
 
-/* Is it a valid header?  bytes is the number of bytes read. */
+/* Is this a valid header?  bytes: the number of bytes that were read from the file. */
 extern bool journal_is_whole(const journal_header *header, size_t bytes);
 
 /*
@@ -82,11 +85,11 @@ extern const char *journal_differs(const journal_header *theirs,
 
 extern uint64_t journal_slot_offset(uint32_t number);
 
-/* Returns the number of bytes to write. */
+/* Fills in a slot; returns the number of bytes to write. */
 extern size_t journal_fill_slot(journal_slot *slot, uint32_t number,
 								const char *name, size_t name_len);
 
-/* bytes: the number of bytes read */
+/* Reads a slot; bytes: the number of bytes that were read from the file. */
 extern journal_content journal_read_slot(const journal_slot *slot,
 										 uint32_t number, size_t bytes);
 

@@ -3,15 +3,18 @@
  * lockmgr_adopt.c
  *	  The lock manager: adoption.
  *
- * A worker that starts again adopts what the previous one had saved: leases, with
- * writes that may not be settled, and holds.  Sessions then repeat their requests,
- * and lockmgr_adopted() goes on where the previous manager stopped.
+ * A new worker adopts what the previous one had saved: leases, with writes that may not be
+ * settled, and holds.  Then the worker asks the sessions' unanswered requests again, and
+ * lockmgr_adopted() goes on where the previous manager stopped.
  *
  *-------------------------------------------------------------------------
  */
 #include "lock/lockmgr_private.h"
 
-/* Memory is short.  The lease is not renewed, and expires. */
+/*
+ * Memory is short, so the manager cannot go on with this lease.  It is lost: nobody renews it, and
+ * it expires.
+ */
 static void
 abandon_lease(lockmgr *lm, lm_lease *lease)
 {
@@ -89,7 +92,7 @@ lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
 	}
 }
 
-/* Continues where the previous manager stopped. */
+/* Continues with this lease where the previous manager stopped. */
 static void
 resume(lockmgr *lm, int64_t now, lm_lease *lease)
 {
@@ -130,8 +133,12 @@ lockmgr_adopted(lockmgr *lm, int64_t now)
 
 		lm_update_detached(lm, lease);
 		/*
-		 * The previous manager may have died before it had saved the lease's next hold, or had
-		 * heard that the loss was acknowledged.
+		 * The previous manager may have died between two saves:
+		 *
+		 *	 - The lease is saved as held, and its next hold is not saved: nobody has it, so it
+		 *	   is released.
+		 *	 - The session has acknowledged a loss, so the hold has gone, and the lease is still
+		 *	   saved.
 		 */
 		if (lease->holds == NULL && lease->l.state == LEASE_HELD)
 		{

@@ -14,8 +14,9 @@
  *	   lease does, counted from before the write's first copy was sent;
  *	 - every write is conditional on the version that it replaces and writes a
  *	   fresh one, so repeating it is harmless and detectable;
- *	 - another client's version is overwritten only if it is released, or has not
- *	   changed for its whole lease;
+ *	 - another client's version is overwritten only if it is released, or dead: it has not
+ *	   changed for its whole lease, or DynamoDB's clock is past the lease of the time in it
+ *	   (lockmgr_clock.c);
  *	 - belief ends before a release is sent.
  *
  * No event takes time linear in the number of leases or waiters: names are
@@ -29,8 +30,8 @@
 #include <string.h>
 
 /*
- * Forgets a request that is no longer wanted.  A call for it goes on; the end of
- * the call finds that nobody wants it.
+ * Forgets a request that is no longer wanted.  A call that was sent for it goes on; when that
+ * ends, nobody wants its outcome.
  */
 static void
 drop_request(lockmgr *lm, int64_t now, lm_session *session)
@@ -50,7 +51,7 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 			if (lock->call != NULL || heap_is_in(&lock->ready))
 				break;
 			if (lock->state == LOCK_ACQUIRING && lm_pending_session(lm, lock->lease) == NULL)
-				lm_abandon(lm, now, lock);	/* between two attempts */
+				lm_abandon(lm, now, lock);	/* no attempt is in flight */
 			else if (lock->first == NULL &&
 					 (lock->state == LOCK_IDLE || lock->state == LOCK_POLLING))
 				lm_next_turn(lm, now, lock);
@@ -76,7 +77,10 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 	}
 }
 
-/* Ends what the session has announced up to this number, and has not claimed. */
+/*
+ * Ends what the session has announced up to this number and has not claimed: drops the requests,
+ * and lets go of what was granted for them.
+ */
 static void
 end_announced(lockmgr *lm, int64_t now, lm_session *session, uint64_t seq)
 {
@@ -126,7 +130,10 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 		drop_request(lm, now, session);
 	else
 	{
-		/* The answer crossed the cancellation: the session has not taken it. */
+		/*
+		 * The answer was given before the cancellation came: the session did not take it, so the
+		 * hold ends.
+		 */
 		for (uint32_t index = lockmgr_next_hold(lm, id.slot, LOCKMGR_NO_HOLD);
 			 index != LOCKMGR_NO_HOLD; index = lockmgr_next_hold(lm, id.slot, index))
 		{
@@ -134,7 +141,10 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 
 			if (hold->h.seq == seq)
 			{
-				/* So it was promised nothing, and the minimum need not pass. */
+				/*
+				 * The session never learnt that it got the lock, so others need not wait for
+				 * at_least_ms.
+				 */
 				if (hold->lease->holds->lease_next == NULL && !hold->h.joined &&
 					hold->h.ends_at == 0)
 					hold->lease->l.ends_kept = true;
@@ -147,8 +157,8 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 }
 
 /*
- * The hold, or NULL if it is not the session's, and never was.  A session that has
- * detached its hold may have gone.
+ * The hold with this index if the session has it, or a session of the same slot has left it to the
+ * cluster (that session may have ended); else NULL.
  */
 static lm_hold *
 hold_of(lockmgr *lm, lockmgr_session id, uint32_t index)
@@ -240,11 +250,15 @@ is_taken(lockmgr *lm, const lm_session *session)
 	if (lm_pending_session(lm, lease) != NULL)
 		return lm_pending_session(lm, lease) != session;
 	if (lease->l.state == LEASE_HELD && lease->l.mode != MODE_EXCLUSIVE)
-		return lease->l.mode != session->request.ask.mode;	/* else when its renewal is settled */
+		return lease->l.mode != session->request.ask.mode;	/* the modes fit: lm_admit() decides
+															 * when the renewal is settled */
 	return lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST;
 }
 
-/* Must the session, which has just come, wait for others?  Not for those who only share with it. */
+/*
+ * Must the session, which has just joined the queue, wait for others?  Those who only share the
+ * lock with it do not count.
+ */
 static bool
 is_behind(const lm_lock *lock, const lm_session *session)
 {
@@ -265,7 +279,7 @@ lm_take_place(lockmgr *lm, int64_t now, lm_session *session)
 	lm_session *in_line;
 	char		cycle[1024];
 
-	/* A session that is let in makes the search start again. */
+	/* If a session of the cycle is let in, the search starts again: there may be another cycle. */
 	while (session->request.active && session->request.kind == LOCKMGR_ACQUIRE &&
 		   lm_deadlocked(lm, session, &in_line, cycle, sizeof(cycle)))
 	{
@@ -288,7 +302,10 @@ lm_take_place(lockmgr *lm, int64_t now, lm_session *session)
 		session->request.waited |= is_behind(lock, session);
 }
 
-/* False when memory is short; the answer frees what was copied. */
+/*
+ * Copies data and attributes into the request.  False when memory is short; lm_answer() then frees
+ * what was copied.
+ */
 static bool
 copy_payload(lm_request *request, const lockmgr_request *asked)
 {
@@ -347,9 +364,13 @@ wait_for_release(lm_session *session, lm_lock *lock)
 }
 
 /*
- * While adopting: the previous manager has ended the hold.  If another session has
- * one on the lease, or had, the lock has passed on; if nobody has, the release is to
- * be confirmed yet.  If the lease has ended before its deadline, the release was settled.
+ * While adopting: the session waits for the release of a hold that the previous manager has ended.
+ *
+ *	 - The lease has ended.  If that was before its deadline, DynamoDB had confirmed the release.
+ *	 - Another session has a hold on the lease, or waits for a release of the lock: the lock has
+ *	   passed on from this session to that one, so it was released.
+ *	 - The lease was lost: there is nothing to release.
+ *	 - Else DynamoDB has yet to confirm the release.
  */
 static void
 resume_release(lockmgr *lm, int64_t now, lm_session *session)
@@ -372,7 +393,7 @@ resume_release(lockmgr *lm, int64_t now, lm_session *session)
 		wait_for_release(session, lease->lock);
 }
 
-/* The session wants this hold to end, which may be NULL. */
+/* The session's request is to end this hold; NULL: there is no such hold. */
 static void
 end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 {
@@ -387,7 +408,10 @@ end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 		wait_for_release(session, hold->lease->lock);
 		if (session->request.ask.ends_kept)
 		{
-			/* Others may have a hold on it: the last of them releases it. */
+			/*
+			 * Saved with the lease: if others have holds on it, the release comes when the last
+			 * one ends.
+			 */
 			hold->lease->l.ends_kept = true;
 			lm_save(lm, hold->lease, false);
 		}
@@ -395,7 +419,10 @@ end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 	}
 }
 
-/* What is still to end when something has failed ends without an answer. */
+/*
+ * Releases the session's holds on all the leases that the request names.  If one release fails,
+ * that is the answer to the request, and the rest is released without one.
+ */
 static void
 release_all(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request *asked)
 {
@@ -446,7 +473,7 @@ ask_renew(lockmgr *lm, int64_t now, lm_session *session,
 	}
 	lock = hold->lease->lock;
 	session->request.lock = lock;
-	/* The lease is not shorter than another hold's session may want it to be. */
+	/* If others have holds on the lease, a session can make it longer, but not shorter. */
 	if (hold->lease->holds->lease_next == NULL ||
 		(ask->lease_ms >= hold->lease->l.lease_ms && ask->lease_ms >= lock->wanted_lease_ms))
 	{
@@ -473,7 +500,10 @@ ask_look_up(lockmgr *lm, lm_session *session, const lockmgr_request *asked)
 	lm_submit_look_up(lm, session);
 }
 
-/* Ends the slot's last session, or drops this session's last request. */
+/*
+ * A session has a new request: drops its last one, or ends the last session of the slot.  Returns
+ * the session; NULL when memory is short.
+ */
 static lm_session *
 next_request_of(lockmgr *lm, int64_t now, lockmgr_session id)
 {
@@ -486,7 +516,7 @@ next_request_of(lockmgr *lm, int64_t now, lockmgr_session id)
 	return lm_get_session(lm, id);
 }
 
-/* While adopting, nothing of other sessions is known yet. */
+/* While adopting, announcements are ignored: leases and holds of others are not all known yet. */
 void
 lockmgr_announce(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 {
@@ -505,7 +535,7 @@ lockmgr_announce(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 			.ask = asked->ask,
 		},
 	};
-	session->role = asked->ask.role;	/* its holds count for this one */
+	session->role = asked->ask.role;	/* its announced holds count as leases of this role */
 	*(session->announced ? &session->last_announced->next_announced : &session->announced) =
 		announced;
 	session->last_announced = announced;
@@ -533,6 +563,7 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 		return;
 	}
 
+	/* What the session has announced with lower numbers, or differently with this one, ends. */
 	end_announced(lm, now, session, asked->seq - 1);
 	if (session->announced != NULL && session->announced->request.seq == asked->seq &&
 		!lm_fits_announced(lm, session, asked))

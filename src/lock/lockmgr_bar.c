@@ -3,23 +3,29 @@
  * lockmgr_bar.c
  *	  Barring an acquire that may arrive late.
  *
- * Whoever has sent a copy of an acquire, does not know what became of it, and did not
- * get the lock, bars it: it raises the token in the item to the acquire's own, whoever
- * holds the item.  Every acquire demands a token below its first, so no copy can be
- * applied any more.  Where there is no item, it makes one, released, with that token;
- * not for an acquire that makes none itself.  Then it releases what has arrived.
- * For example, an acquire with the token 500 had no reply, and its session has given up:
- * the bar gives the item the token 500, and the copy that arrives a minute later is refused.
+ * An acquire that was given up can still do harm.  Example:
  *
- * What has arrived shows by its owner, which is this incarnation, and by its version,
- * which is not that of the acquire under way: while a bar is not settled, the lock has
- * no other lease, because an acquire that is confirmed has a higher token, and so counts
- * as the bar.  That holds for anything of ours that was left in the item, not only for
- * the newest acquire: so the bars of one lock merge into one, with the highest tokens.
+ *	 T1: We send an acquire with token 100.  The network keeps it back; its session gives up.
+ *	 T2: Another cluster, whose clock is behind ours, gets the lock with token 90, and releases
+ *		 it.
+ *	 T3: Our acquire arrives.  The lock is free, and 90 is below 100, so DynamoDB applies it: the
+ *		 lock is held for nobody, until the lease ends.
  *
- * Sessions do not wait for it.  It is repeated until it is settled, or until DynamoDB
- * accepts no signature of the last copy any more.  The next worker finds it in the
- * lease; the next incarnation, in the journal.
+ * So we bar an acquire of which we have sent a copy, do not know what became of it, and did not
+ * get the lock.  A bar is a write that raises the token of the item to the acquire's last one,
+ * whoever holds the item.  Every acquire demands a token below its first, so after a bar no copy
+ * can be applied any more.  Where there is no item, the bar makes one, released, with that token,
+ * unless the acquire itself would make none.  Then we release what a copy has written before.
+ *
+ * A copy has written an item if its owner is this incarnation and its version is not that of an
+ * acquire under way.  The lock has no confirmed lease of ours beside a bar: an acquire that is
+ * confirmed has a higher token, so it counts as the bar and ends it.  The same is true for
+ * anything else of ours that was left in the item.  So the bars of one lock merge into one, with
+ * the highest tokens.
+ *
+ * Sessions do not wait for a bar.  It is repeated until it is settled, or until DynamoDB
+ * accepts the signature of no copy of the acquire any more.  The next worker finds the bar in
+ * the lease; the next incarnation bars the locks that the journal names.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +33,10 @@
 
 #include <string.h>
 
-/* Makes the lease, which may be one that the previous manager had begun to bar, the lock's bar. */
+/*
+ * Makes this lease the lock's bar.  An older bar of the lock ends, and the higher tokens of the
+ * two count.  The lease may come from the previous manager: then the bar begins again.
+ */
 void
 lm_attach_bar(lockmgr *lm, int64_t now, lm_lease *bar, lm_lock *lock)
 {
@@ -56,7 +65,7 @@ lm_attach_bar(lockmgr *lm, int64_t now, lm_lease *bar, lm_lock *lock)
 		lm_end_bar(lm, older);
 }
 
-/* Takes the lock's lease, which has no holds, to bar its acquire. */
+/* The lock's acquire is given up: its lease, which has no holds, becomes the bar. */
 void
 lm_bar(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -65,7 +74,9 @@ lm_bar(lockmgr *lm, int64_t now, lm_lock *lock)
 
 	lm_retire(lm, l->pending.version);
 	memcpy(l->stray, l->pending.version, sizeof(l->stray));
-	/* An epoch does not come back. */
+	/*
+	 * A JOIN or REPLACE names an epoch, which does not come back: it needs no bar without an item.
+	 */
 	if (l->pending.kind != DYNAMO_SHARED_OPEN)
 		l->pending.must_exist = true;
 	l->lease_end = now + LM_LATE_US;
@@ -74,7 +85,7 @@ lm_bar(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_attach_bar(lm, now, bar, lock);
 }
 
-/* It is settled, or nobody accepts a late copy any more. */
+/* The bar is settled, or DynamoDB accepts no late copy any more: frees its lease. */
 void
 lm_end_bar(lockmgr *lm, lm_lease *bar)
 {
@@ -82,7 +93,7 @@ lm_end_bar(lockmgr *lm, lm_lease *bar)
 
 	heap_set(&lm->bars, &bar->next_step, INT64_MAX);
 	if (bar->call != NULL)
-		bar->call->count = 0;	/* nobody waits for its reply */
+		bar->call->count = 0;	/* its reply is ignored */
 	bar->call = NULL;
 	if (lock->bar == bar)
 		lock->bar = NULL;
@@ -133,9 +144,12 @@ lm_describe_bar(lockmgr *lm, int64_t now, lm_lease *bar, dynamo_write *write,
 }
 
 /*
- * If something of ours is in the item that belongs to nobody, prepares its release.  A
- * minimum that was promised with an earlier version stays.  In shared mode, whoever leaves
- * last releases the item: if one form was refused, the other one is right.
+ * Does the item have something of ours that belongs to nobody?  If so, prepares its release.
+ *
+ *	 - If it is not what the acquire that was given up last wrote, keptUntil stays: an earlier
+ *	   version brought it, and may have promised it to a session.
+ *	 - In shared mode, the last cluster to leave releases the item.  If one of LEAVE and LAST was
+ *	   refused although our entry has the expected version, the other one is right.
  */
 static bool
 has_arrived(const lockmgr *lm, lm_lease *bar, const dynamo_result *result)
@@ -169,8 +183,8 @@ has_arrived(const lockmgr *lm, lm_lease *bar, const dynamo_result *result)
 }
 
 /*
- * Is the bar settled by that outcome of its last step?  Else sets the next one.  A refusal
- * that shows no item may have met one all the same: see explain() in lockmgr_reply.c.
+ * Is the bar settled by this outcome of its last step?  If not, sets the next step.  A refusal
+ * that shows no item does not prove that there is none: see explain() in lockmgr_reply.c.
  */
 static bool
 is_settled(const lockmgr *lm, lm_lease *bar, const dynamo_result *result, dynamo_op *next)
@@ -197,7 +211,7 @@ is_settled(const lockmgr *lm, lm_lease *bar, const dynamo_result *result, dynamo
 	return !result->item.exists && pending->must_exist;
 }
 
-/* A step has ended. */
+/* A step of the bar has ended: ends the bar, or sets the timer for the next step. */
 void
 lm_bar_settled(lockmgr *lm, int64_t now, lm_lease *bar, const dynamo_result *result)
 {
@@ -210,7 +224,10 @@ lm_bar_settled(lockmgr *lm, int64_t now, lm_lease *bar, const dynamo_result *res
 		lm_end_bar(lm, bar);
 		return;
 	}
-	/* Else it has failed, or has met somebody else's write. */
+	/*
+	 * Backs off, unless a BAR has led to another step: a step has failed, or somebody wrote
+	 * meanwhile.
+	 */
 	if (bar->l.pending.op != DYNAMO_BAR || next == DYNAMO_BAR)
 		now += lm_backoff(lm, ++bar->attempts, BACKOFF_CAP_US);
 	bar->l.pending.op = next;

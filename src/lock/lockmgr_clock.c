@@ -12,21 +12,29 @@
 /*-------------------------------------------------------------------------
  * The time in versions: a dead holder is found at once, by DynamoDB's clock.
  *
- * A version that gives belief has DynamoDB's time of the moment when the first copy of
- * its write is sent, as late as that clock can be, also by the newest reply, and LATER_US.
- * Every writer replaces the version, so no time outlives its write.
+ * An acquire, a hand-over or a renewal puts a time into the version that it writes: DynamoDB's
+ * time when its first copy is sent, as late as that can be by our estimate and by the newest
+ * reply, and LATER_US more.  Every writer replaces the version, so no time outlives its write.
  *
- * A contender takes a version for dead if one reply shows it, and has a Date that is past
- * that time, the lease, and a slack.  The holder, in turn, ends its belief by the Date of
- * the reply that confirms the write: our estimate of DynamoDB's clock may be too early,
- * because a hypervisor has stopped the machine, and then its belief is short instead.
+ * A contender takes a version for dead if one reply shows it, and has a Date that is past that
+ * time, the lease and 2 % of it, and a slack.  Example: a holder with a lease of 20 s writes the
+ * time 12:00:01 into its version, and dies.  With a slack of 5 s, the version is dead by a Date of
+ * 12:00:27 or later (20.4 s and 5 s, in whole seconds).  A contender that comes a minute after the
+ * death takes the lock over at once; without the time, it would first have to watch the version
+ * for 20.4 s.
+ *
+ * The holder counts its belief by the Date of the reply that confirms the write.  Our estimate of
+ * DynamoDB's clock may be too early, because a hypervisor has stopped the machine: then the time
+ * in the version is too early, and the Date makes the belief as short as it must be.
+ *
  * See "Time in the version" in doc/internals/protocol.md.
  *-------------------------------------------------------------------------
  */
 
 #define SECOND		INT64_C(1000000)
 #define DATE_MAX	INT64_C(253402300800)	/* start of the year 10000: no Date is later */
-#define LATER_US	SECOND		/* replies from other front ends do not cut belief short */
+#define LATER_US	SECOND		/* so that replies of servers whose clocks differ a little do
+								 * not shorten belief */
 
 void
 lockmgr_set_takeover(lockmgr *lm, bool by_clock, int64_t slack_us)
@@ -41,14 +49,17 @@ lockmgr_get_veto(const lockmgr *lm)
 	return lm->takeover_by_clock ? lm->veto : VETO_NONE;
 }
 
-/* How far DynamoDB's clock is ahead of ours, at most, by the reply that is handled now. */
+/*
+ * How far DynamoDB's clock is ahead of ours, at most, by the reply that is handled now; 0: the
+ * reply does not say.
+ */
 static int64_t
 offset_by_reply(const lockmgr *lm)
 {
 	return lm->date_us != 0 ? lm->date_us + SECOND - lm->date_sent : 0;
 }
 
-/* The reply to a request that was sent then is handled from now on. */
+/* This reply, to a request that was sent at the given time, is handled until lm_end_reply(). */
 void
 lm_begin_reply(lockmgr *lm, int64_t now, const dynamo_reply *reply, int64_t sent)
 {
@@ -57,8 +68,8 @@ lm_begin_reply(lockmgr *lm, int64_t now, const dynamo_reply *reply, int64_t sent
 		reply->date_s * SECOND : 0;
 
 	/*
-	 * May the Date be used to take a lock over, and our wall clock be wrong by no more than the
-	 * slack?  A Date has whole seconds, and is of a moment between sending and receipt.
+	 * Takes nothing over by this Date if it and our wall clock differ by more than the slack.  A
+	 * Date has whole seconds, and is of a moment between sending and receipt.
 	 */
 	if (!dynamo_is_failure(reply->status))
 	{
@@ -102,7 +113,7 @@ lm_stamp(const lockmgr *lm, struct lease *l)
 	offset += LATER_US;
 	if (pending->op == DYNAMO_RENEW && offset < l->clock_offset)
 		offset = l->clock_offset;
-	/* Rounded up. */
+	/* The time is rounded up to milliseconds. */
 	uuid_put_time(pending->version, (pending->first_sent + offset + 999) / 1000);
 }
 
@@ -125,7 +136,7 @@ lm_count_lease(const lockmgr *lm, struct lease *l)
 		l->cut_us = pending->first_sent - (ms * 1000 - l->clock_offset);
 }
 
-/* When the lease ends for who believes in it, a margin aside. */
+/* When the lease ends for its holders: their deadline is a margin before that. */
 int64_t
 lm_believed_end(const struct lease *l)
 {
@@ -144,8 +155,8 @@ lm_is_expired(const lockmgr *lm, const char *version, int64_t lease_ms)
 }
 
 /*
- * An acquire was refused.  If something in the item was dead by DynamoDB's clock, we have seen
- * an old state of it, so the next poll is consistent.
+ * An acquire was refused.  If we took the version, or an entry, for dead by DynamoDB's clock, the
+ * reply that showed it was old, so the next poll is a consistent read.
  */
 void
 lm_refused_by_clock(lm_lock *lock)
@@ -156,15 +167,15 @@ lm_refused_by_clock(lm_lock *lock)
 }
 
 /*-------------------------------------------------------------------------
- * A lock is kept from others for a minimum, whether it is released or not.
+ * Minimums: a lock is kept from others for a time, whether it is released or not.
  *
- * The end is a moment of DynamoDB's clock, in the item.  It is counted from the latest
- * time that this clock may show, and compared with the earliest, so nobody gets the lock
- * too soon.  See "Minimum" in doc/internals/protocol.md.
+ * The end of that time, keptUntil in the item, is a moment of DynamoDB's clock.  Who sets it
+ * counts from the latest time that this clock may show; who waits for it compares it with the
+ * earliest.  So nobody gets the lock too soon.  See "Minimum" in doc/internals/protocol.md.
  *-------------------------------------------------------------------------
  */
 
-/* The pending write is sent for the first time now. */
+/* The pending write is sent for the first time now: sets its keptUntil. */
 void
 lm_keep(const lockmgr *lm, int64_t now, lease_write *pending)
 {
@@ -185,7 +196,7 @@ lm_is_kept(const lockmgr *lm, int64_t now, int64_t kept_until_ms)
 	return kept_until_ms > lm_past_ms(lm, now);
 }
 
-/* The moment from which it is certainly kept no longer, as far as we know now. */
+/* The moment from which keptUntil has certainly passed, as far as we know now. */
 int64_t
 lm_kept_end(const lockmgr *lm, int64_t kept_until_ms)
 {
@@ -193,8 +204,8 @@ lm_kept_end(const lockmgr *lm, int64_t kept_until_ms)
 }
 
 /*
- * Is it so far away that no ddblock wrote it?  A minimum is a day at most; another one is
- * for clocks that differ.
+ * Is keptUntil so far ahead that no ddblock can have written it?  A minimum is a day at most; a
+ * second day is for clocks that differ.
  */
 bool
 lm_is_kept_too_long(const lockmgr *lm, int64_t now, int64_t kept_until_ms)
@@ -205,20 +216,20 @@ lm_is_kept_too_long(const lockmgr *lm, int64_t now, int64_t kept_until_ms)
 /*-------------------------------------------------------------------------
  * Runs: how long a lock passes from session to session of this cluster.
  *
- * To let other clusters have the lock, a run is limited in time, and after it this
- * cluster's waiters stay back: they send no acquire for STAY_BACK_US.  For example, twenty
- * sessions pass the lock on for RUN_US; then it is released, and others have a chance.
- * That time must be longer than POLL_BUSY_US and two round trips: with a shorter one,
- * another cluster may wait for minutes.
+ * While sessions of this cluster wait, the lock passes from one to the next, and other clusters
+ * have no chance.  So such a run is limited in time.  When it ends, the lock is released, and this
+ * cluster's waiters stay back: they send no acquire for STAY_BACK_US.  That must be longer than the
+ * time between two polls of another cluster (POLL_BUSY_US) and two round trips; otherwise that
+ * cluster can miss one moment after the other, and wait for minutes.
  *
- * We cannot see whether another cluster waits.  But an acquire shows whose item it
- * replaced: if that was another client's, the next run is short; if not, the run
- * is twice as long as the last one.
+ * We cannot see whether another cluster waits.  But an acquire shows whose item it replaced.  If
+ * that was another client's, the next run is the shortest, 1/8 s.  If it was our own, nobody came
+ * while we stayed back: the next run may last twice as long as the last one, up to RUN_US.
  *-------------------------------------------------------------------------
  */
 
 #define RUN_US			INT64_C(1000000)
-#define RUN_DOUBLINGS	3		/* from the shortest run to that */
+#define RUN_DOUBLINGS	3		/* from the shortest run to RUN_US */
 #define STAY_BACK_US	INT64_C(150000)
 
 /* Others have had the lock, or a chance to get it. */

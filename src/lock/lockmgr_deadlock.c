@@ -9,11 +9,13 @@
  * search begins when a session joins a queue.  It may lead into a cycle without
  * that session when several waiting sessions are adopted at once.
  *
- * A session that wants to share a lock that others share already waits only because
- * it came after one who wants it exclusively.  If that closes a cycle, it goes first.
+ * A session that wants to share a lock that others share already waits "in line" only: it came
+ * after a session that wants the lock exclusively.  Example: A and B share lock x, C waits for x
+ * exclusively.  B waits for lock y, which D has.  If D now wants to share x, too, D waits in line
+ * behind C, C waits for B, and B for D.  So D goes first, before C, and nobody is refused.
  *
- * Not detected are cycles through other clusters; nor those through permits of a semaphore
- * or PostgreSQL's own locks, which the sessions find themselves, later.
+ * The search does not find cycles through other clusters.  Nor does it find those through permits
+ * of a semaphore or PostgreSQL's own locks; the sessions find these themselves, later.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,7 +26,11 @@
 
 #define NAME_SHOWN 100			/* bytes of a lock's name */
 
-/* The holds of the lock for which the session waits, or NULL.  A lost lease ends by itself. */
+/*
+ * The holds that must end before the session gets the lock that it waits for; or NULL.  Holds on a
+ * lost lease end by themselves.  Those on a semaphore do not count: any of them may give permits
+ * back.
+ */
 static const lm_hold *
 holds_before(const lm_session *waiter)
 {
@@ -35,7 +41,7 @@ holds_before(const lm_session *waiter)
 		lease->holds : NULL;
 }
 
-/* Does the hold's session have to act, so that it ends? */
+/* Does the hold end only if its session acts? */
 static bool
 needs_session(const lockmgr *lm, const lm_hold *hold)
 {
@@ -43,7 +49,9 @@ needs_session(const lockmgr *lm, const lm_hold *hold)
 		!lm->host.ends_hold(lm->host.arg, hold->index, &hold->h);
 }
 
-/* The cycle in which the session waits; each session's "blocker" is the next one. */
+/*
+ * Describes the cycle in which the session waits.  The session of each one's "blocker" comes next.
+ */
 static void
 describe(const lm_session *session, char *cycle, size_t size)
 {
@@ -58,14 +66,14 @@ describe(const lm_session *session, char *cycle, size_t size)
 		char		name[NAME_SHOWN + sizeof("lock \"...\"")] = "another lock";
 		int			written;
 
-		/* May the session, which waits for a lock of its own, be told this one's name? */
+		/* The session may be told the names of locks that begin as its own lock's name does. */
 		if (lock->name_len >= prefix_len && own->name_len >= prefix_len &&
 			memcmp(lock->name, own->name, prefix_len) == 0)
 		{
 			bool		is_long = lock->name_len > NAME_SHOWN;
 			size_t		len = is_long ? NAME_SHOWN : lock->name_len;
 
-			/* It is cut between characters. */
+			/* A long name is cut between two characters. */
 			while (is_long && len > 0 && (lock->name[len] & 0xC0) == 0x80)
 				len--;
 			snprintf(name, sizeof(name), "lock \"%.*s%s\"", (int) len, lock->name,
@@ -86,8 +94,9 @@ describe(const lm_session *session, char *cycle, size_t size)
 }
 
 /*
- * Does the session wait for itself?  Each session on the way is entered once; the way
- * back is in its "blocker".
+ * Does the session wait for itself?  The search enters each session on its way once.  The
+ * "blocker" of each session is the hold that the search follows from there, and came_from is the
+ * way back.
  */
 static bool
 waits_for_itself(lockmgr *lm, lm_session *session)
@@ -103,7 +112,7 @@ waits_for_itself(lockmgr *lm, lm_session *session)
 		lm_session *holder = hold != NULL ? hold->session : NULL;
 
 		if (hold == NULL)
-			at = at->came_from;	/* nothing here: back, and on with the next hold there */
+			at = at->came_from;	/* no hold leads on: back, to the next hold there */
 		else if (holder == session && needs_session(lm, hold))
 			return true;
 		else if (holder->request.active && holder->request.kind == LOCKMGR_ACQUIRE &&
@@ -136,7 +145,7 @@ lm_deadlocked(lockmgr *lm, lm_session *session, lm_session **in_line, char *cycl
 	{
 		lock_mode	mode = waiter->request.ask.mode;
 
-		/* Does it wait only because somebody came before? */
+		/* Does the waiter wait in line only? */
 		if (mode == waiter->request.lock->lease->l.mode && lockmgr_unlimited(mode))
 			*in_line = waiter;
 		waiter = waiter->blocker->session;

@@ -18,19 +18,21 @@
  * ended.  A session that detaches its hold leaves it to the cluster: it ends by its
  * token, or at its time.  Sessions may join it meanwhile.
  *
- * A hold may have a limit (at_most): then it is lost at that time, alone if others have holds
- * beside it.  Those who have joined an exclusive lock lose it with who has taken it.
+ * A hold may have a limit (at_most_us): at that time the hold is lost, and its lease is not.  A
+ * session that joins an exclusive lock gets the limit of the session that acquired it, so both
+ * lose their holds at the same time.
  *
  * A leader's transaction joins the hold of its cluster's campaign.  When the campaign has
  * let go, transactions that have joined before may go on, and no other one joins.
  *
- * All this needs neither a request nor time: the lease is ours already.
+ * All this needs no request to DynamoDB, because the lease is ours already.
  *-------------------------------------------------------------------------
  */
 
 /*
- * The token may be an old one: then the lock has passed on, perhaps on the same lease.
- * All holds of an exclusive lease have one token.
+ * Does the exclusive lease have holds with this token, of a lock that this role has acquired?  All
+ * holds of an exclusive lease have one token.  If the token is an older one, the lock has passed
+ * on since, perhaps on the same lease.
  */
 static bool
 has_token(const lm_lease *lease, int64_t token, uint32_t taker)
@@ -39,7 +41,7 @@ has_token(const lm_lease *lease, int64_t token, uint32_t taker)
 		lease->holds->h.token == token && lease->holds->h.taker == taker;
 }
 
-/* Does the cluster lead, by this lease? */
+/* Does the cluster lead: is one of the lease's holds a campaign's own? */
 static bool
 is_campaigns(const lm_lease *lease)
 {
@@ -50,14 +52,17 @@ is_campaigns(const lm_lease *lease)
 	return hold != NULL;
 }
 
-/* Is the hold lost, because its session wanted it for no longer? */
+/* Is the limit of the hold over? */
 static bool
 must_end(int64_t now, const lm_hold *hold)
 {
 	return hold->h.must_end != 0 && now >= hold->h.must_end;
 }
 
-/* The hold that lasts for longest: one without a limit, for all that have one have the same. */
+/*
+ * The hold that lasts for longest.  All holds that have a limit have the same one, so any hold
+ * without a limit lasts for longest.
+ */
 static const lm_hold *
 last_hold(const lm_lease *lease)
 {
@@ -68,7 +73,7 @@ last_hold(const lm_lease *lease)
 	return hold;
 }
 
-/* The session gets a hold beside the one that it has named; as lm_grant(). */
+/* Gives the session a hold beside the one whose token it has named, or answers why it gets none. */
 void
 lm_join(lockmgr *lm, int64_t now, lm_session *session)
 {
@@ -101,7 +106,10 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 	}
 }
 
-/* While adopting: the previous manager may have saved the hold; else it is made later. */
+/*
+ * The session asks to join a lock.  While adopting, the previous manager may have saved the hold;
+ * if not, lockmgr_adopted() gives the session one.
+ */
 void
 lm_ask_join(lockmgr *lm, int64_t now, lm_session *session)
 {
@@ -115,9 +123,12 @@ lm_ask_join(lockmgr *lm, int64_t now, lm_session *session)
 }
 
 /*
- * The hold becomes that of the request: the session ends it if it cancels the request,
- * but no longer by ending its hold.  With at_most_us = 0, it stays the session's; else that is
- * its only limit.
+ * The session asks to leave its hold to the cluster.
+ *
+ *	 - With at_most_us, the hold is detached now, and ends after that time, whatever limit it
+ *	   had.  It gets the number of this request: the session ends it by cancelling the request,
+ *	   and no longer by letting go of the hold.
+ *	 - With at_most_us = 0, the session keeps the hold until it ends: see lm_end_with_session().
  */
 void
 lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
@@ -138,7 +149,8 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 		lm_answer(lm, session, &lost);
 	}
 	else if (hold->h.ends_at != 0)
-		lm_answer_granted(lm, session, hold);	/* the previous manager did not answer */
+		lm_answer_granted(lm, session, hold);	/* the previous manager has detached it, and did
+												 * not answer */
 	else if (request->ask.at_most_us == 0)
 	{
 		lockmgr_answer kept = {
@@ -147,7 +159,10 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 
 		hold->lease->l.detached = true;
 		lm_save(lm, hold->lease, false);
-		/* What works under it may believe since an earlier call. */
+		/*
+		 * The time gets no shorter: what works under the hold may believe for longer by an earlier
+		 * call.
+		 */
 		if (hold->h.outlives_us < hold->lease->l.lease_ms * 1000)
 			hold->h.outlives_us = hold->lease->l.lease_ms * 1000;
 		lm_save_hold(lm, hold);
@@ -171,9 +186,13 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 }
 
 /*
- * The hold's session has ended.  What works under a hold that outlives it may learn of this
- * late, and believes for outlives_us at most, counted from a question that the session has
- * answered: so from before now.  Renewals since then, to other lengths, change nothing.
+ * The hold's session has ended.  The hold ends, too, unless it outlives its session: then the
+ * cluster keeps it for outlives_us from now.
+ *
+ * Work under such a hold goes on outside of the session, and may learn late that the session has
+ * ended.  It has asked the session from time to time whether the lock is held, and believes each
+ * answer for outlives_us at most.  The last answer came before the session's end, so nobody
+ * believes for longer than outlives_us from now.  Renewals to other lengths do not change that.
  */
 void
 lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold)
@@ -215,7 +234,7 @@ lm_detached_hold(lockmgr *lm, const lock_ask *ask)
 		lm_detached_on(lease) : NULL;
 }
 
-/* Did a session of the slot leave this hold to the cluster? */
+/* Is this a detached hold that a session of the slot has left to the cluster? */
 bool
 lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot)
 {
@@ -223,10 +242,13 @@ lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot)
 }
 
 /*
- * Ends the holds whose time is over.  One is lost if the session wanted it for no longer.  As after
- * any loss, the session's statement may still be running: the hold stays until the session
- * acknowledges that, or for as long as the end of a lease comes after its deadline.  Of a lost
- * lease, its holds end with it.
+ * Handles the holds whose time is over.
+ *
+ *	 - A detached hold ends.
+ *	 - A hold whose limit (at_most_us) is over is lost.  As after any loss, the session's
+ *	   statement may still be running.  So the hold stays until the session acknowledges the
+ *	   loss, or for the margin of the lease, as if the lease had been lost at its deadline.
+ *	 - If the lease is lost already, its holds end with it.
  */
 void
 lm_end_holds(lockmgr *lm, int64_t now)
@@ -264,12 +286,12 @@ lm_end_holds(lockmgr *lm, int64_t now)
  * number of that request, so a worker that finds it saved and not answered ends it
  * as it ends any other that no session knows of (mailbox.h).
  *
- * In a lock's queue an announced request is a struct lm_session of its own, with the
- * session's id, and it never waits behind others.  Its hold is the session's.
+ * In a lock's queue an announced request is a struct lm_session of its own, with the id of the
+ * session.  It never waits behind others.  A hold that is granted for it is the session's.
  *-------------------------------------------------------------------------
  */
 
-/* What the announced request was granted, valid or lost, or NULL. */
+/* The hold that the announced request was granted, valid or lost; NULL if there is none. */
 lm_hold *
 lm_announced_hold(lockmgr *lm, const lm_session *announced)
 {
@@ -288,7 +310,7 @@ is_named(const lm_lock *lock, const lockmgr_request *asked)
 		memcmp(lock->name, asked->name, asked->name_len) == 0;
 }
 
-/* Is the request the one that was announced with its number, as far as can be seen? */
+/* Is the request the first one that the session has announced, as far as can be seen? */
 bool
 lm_fits_announced(lockmgr *lm, const lm_session *session, const lockmgr_request *asked)
 {
@@ -305,8 +327,8 @@ lm_fits_announced(lockmgr *lm, const lm_session *session, const lockmgr_request 
 }
 
 /*
- * While adopting: ends the hold with the request's number if that was granted for another
- * request, which was announced.
+ * While adopting: if the hold with the request's number was granted for another request, which the
+ * session had announced with that number, ends it.
  */
 void
 lm_end_misfit(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request *asked)
@@ -324,7 +346,9 @@ lm_end_misfit(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_reque
 		lm_let_go(lm, now, hold);
 }
 
-/* While adopting: what the request with this number was granted, valid or lost, or NULL. */
+/*
+ * While adopting: the hold that the request with this number was granted, valid or lost; or NULL.
+ */
 lm_hold *
 lm_adopted_hold(const lm_session *session, uint64_t seq)
 {
@@ -336,8 +360,9 @@ lm_adopted_hold(const lm_session *session, uint64_t seq)
 }
 
 /*
- * The hold that the session asks for, or wants to end, is lost, and ends.  A request whose hold was
- * lost is not tried again: another hold must not have the same number.
+ * The session asks for this hold, or wants to end it, but the hold is lost: ends it, and answers.
+ * A request whose hold was lost is not tried again, because two holds must not have the same
+ * number.
  */
 void
 lm_answer_lost(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
@@ -348,7 +373,10 @@ lm_answer_lost(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 	lm_answer(lm, session, &answer);
 }
 
-/* If the request was announced, it goes on from there.  False: it begins now. */
+/*
+ * If the request was announced, takes over what has become of the announced one, and returns true.
+ * Else the request begins now.
+ */
 bool
 lm_claim(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
 {
@@ -370,7 +398,8 @@ lm_claim(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
 	}
 	free(announced);
 	if (hold == NULL && !busy)
-		return false;			/* it has failed: this one says why */
+		return false;			/* the announced one has failed: this one begins, and will say
+								 * why */
 	if (hold != NULL && hold->lease->l.state == LEASE_HELD && now >= hold->lease->l.valid_until)
 		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);	/* before the timer does */
 	lm_enqueue(lm, now, lock, session, false);

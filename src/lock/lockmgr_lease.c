@@ -12,7 +12,7 @@
 /*-------------------------------------------------------------------------
  * Leases and holds by index: who may have one, taking one, giving it back.
  *
- * A lease that was lost makes room when no other is free: see lm_take_lease().
+ * A spare lease, which was lost, makes room when no other is free: see lm_make_room().
  *-------------------------------------------------------------------------
  */
 
@@ -55,7 +55,7 @@ lm_role_is_full(lockmgr *lm, const lm_session *session)
 	return count >= max;
 }
 
-/* Spare leases count as free. */
+/* Is there room for another lease or hold of the session?  Spare leases count as free. */
 bool
 lm_has_room(const lockmgr *lm, const lm_session *session)
 {
@@ -207,7 +207,7 @@ lm_take_hold(lockmgr *lm, int64_t now, lm_lease *lease, lm_session *session, int
 	return hold;
 }
 
-/* From one session's list to another's. */
+/* Moves the hold from its session's list to that of another session. */
 void
 lm_move_hold(lm_hold *hold, lm_session *session)
 {
@@ -215,7 +215,7 @@ lm_move_hold(lm_hold *hold, lm_session *session)
 	link_hold(hold, session);
 }
 
-/* The hold that no session has, or NULL. */
+/* The lease's detached hold; NULL: it has none. */
 lm_hold *
 lm_detached_on(const lm_lease *lease)
 {
@@ -226,7 +226,10 @@ lm_detached_on(const lm_lease *lease)
 	return hold;
 }
 
-/* A hold on the lease has ended, perhaps one that outlives its session; or was not saved. */
+/*
+ * A hold on the lease has ended, or the previous manager died before it saved one.  If none is
+ * left that is detached or outlives its session, the lease is no longer marked as detached.
+ */
 void
 lm_update_detached(lockmgr *lm, lm_lease *lease)
 {
@@ -241,7 +244,7 @@ lm_update_detached(lockmgr *lm, lm_lease *lease)
 	lm_save(lm, lease, false);
 }
 
-/* Sets the timer for what happens next to the hold by itself. */
+/* Sets the timer for what happens to the hold without a request, if anything does. */
 void
 lm_set_end(lockmgr *lm, lm_hold *hold)
 {
@@ -287,7 +290,10 @@ lm_save_hold(lockmgr *lm, const lm_hold *hold)
 	lm->host.save_hold(lm->host.arg, hold->index, &hold->h);
 }
 
-/* The session that the pending write is for, or what it has announced; NULL: not any more. */
+/*
+ * The session whose request the pending write is for; if that was announced, the announced
+ * request. NULL if nobody wants the write any more.
+ */
 lm_session *
 lm_pending_session(lockmgr *lm, const lm_lease *lease)
 {
@@ -304,14 +310,14 @@ lm_pending_session(lockmgr *lm, const lm_lease *lease)
 		first->request.seq == pending->seq ? first : NULL;
 }
 
-/* Is the lease lost, or this hold, whose limit is over or whose cluster gives the lock up? */
+/* Is the hold lost, with its lease or alone? */
 bool
 lm_is_lost(const lm_hold *hold)
 {
 	return hold->lease->l.state == LEASE_LOST || hold->h.loss != LOSS_NONE;
 }
 
-/* The session whose data and attributes the pending write carries, if it still waits; or NULL. */
+/* The session whose data and attributes the pending write carries, if it still waits; else NULL. */
 lm_session *
 lm_payload_session(lockmgr *lm, const lm_lease *lease)
 {
@@ -329,9 +335,9 @@ lm_payload_session(lockmgr *lm, const lm_lease *lease)
 }
 
 /*
- * Nothing of the lease is in DynamoDB any more: takes it from the lock, which
- * the caller must then put into another state.  If it was lost and its session
- * has not acknowledged that, the lease itself stays as long as there is room.
+ * Nothing of the lease is in DynamoDB any more: takes the lease from the lock, which the caller
+ * must then put into another state.  If the lease was lost and its session has not acknowledged
+ * that, the lease becomes a spare one: it stays as long as there is room.
  */
 void
 lm_drop_lease(lockmgr *lm, lm_lock *lock)
@@ -360,7 +366,7 @@ lm_drop_lease(lockmgr *lm, lm_lock *lock)
  *-------------------------------------------------------------------------
  */
 
-/* The pending write is confirmed by the reply that is handled now. */
+/* The pending write is confirmed by the reply that is handled now: the lease is as it says. */
 void
 lm_written(const lockmgr *lm, lm_lease *lease)
 {
@@ -402,8 +408,8 @@ lm_written(const lockmgr *lm, lm_lease *lease)
 }
 
 /*
- * The next renewal: a third of the lease after the last write was sent.  The timer is
- * for the deadline, and for a look before that.
+ * The lock is held.  The next renewal is due a third of the lease after the last write was sent.
+ * The timer is for the deadline, or for a look before that.
  */
 void
 lm_become_held(lockmgr *lm, lm_lock *lock)
@@ -434,7 +440,10 @@ lm_answer_granted(lockmgr *lm, lm_session *session, const lm_hold *hold)
 	lm_answer(lm, session, &answer);
 }
 
-/* Does the first of these come before the other?  A detached one comes after all others. */
+/*
+ * Did the session get this hold before the other one was given?  A detached hold counts as the
+ * last.
+ */
 static bool
 is_before(const lm_hold *hold, const lm_hold *other)
 {
@@ -444,9 +453,9 @@ is_before(const lm_hold *hold, const lm_hold *other)
 }
 
 /*
- * Holds have come to an exclusive lease, or gone.  The item, from the next renewal on, and
- * who waits are shown the session that has had the lock for longest; or, if no session
- * has it, who has detached it, without a process.
+ * A hold beside others has come to an exclusive lease, or has gone.  Chooses the holder that the
+ * item shows from the next renewal on, and that waiters see: the session that has had the lock for
+ * longest. If no session has it, that is who detached the hold, without a process.
  */
 void
 lm_show_holder(lockmgr *lm, lm_lease *lease)
@@ -458,7 +467,7 @@ lm_show_holder(lockmgr *lm, lm_lease *lease)
 	for (const lm_hold *hold = first->lease_next; hold != NULL; hold = hold->lease_next)
 	{
 		if (!is_before(first, hold))
-			first = hold;		/* the newest is in front */
+			first = hold;		/* of two with the same time, the one behind is older */
 	}
 	shown = first->h.holder;
 	if (first->h.ends_at != 0)
@@ -467,17 +476,19 @@ lm_show_holder(lockmgr *lm, lm_lease *lease)
 		return;
 	l->holder = shown;
 	l->stale_holder = true;
-	l->pending.has_holder = false;	/* of a renewal under way */
+	l->pending.has_holder = false;	/* a renewal under way has the earlier holder */
 	lm_save(lm, lease, false);
 	lm_tell_watch(lm, lease->lock);
 }
 
 /*
- * The lease is valid, and the session gets a hold on it.  In shared mode others may
- * have one, with the same token; else nobody has, and a token is reserved.  A manager
- * that dies between two steps has given the token to nobody
- * else: the advanced next token is saved first, then the hold; then the session is
- * answered.
+ * The lease is valid, and the session gets a hold on it.
+ *
+ *	 - Exclusive: nobody else has a hold.  The hold gets the next reserved token.
+ *	 - Shared mode: others may have holds.  All have the same token.
+ *
+ * The manager first saves the lease with the advanced next token, then the hold; then it answers
+ * the session.  If it dies in between, the next manager gives the token to nobody else.
  */
 void
 lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
@@ -497,7 +508,7 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	hold->h.campaign = ask->campaign;
 	hold->h.must_end = ask->at_most_us != 0 ? now + ask->at_most_us : 0;
 	if (!shared)
-		hold->h.holder = l->holder; /* as the item shows it */
+		hold->h.holder = l->holder; /* the hold shows the same holder as the item */
 	lm_set_end(lm, hold);
 	l->next_token = !shared && l->next_token < l->last_token ? l->next_token + 1 : 0;
 	l->renewals = 0;

@@ -42,8 +42,8 @@
 #include "lock/lockmgr.h"
 
 /*
- * What must be true here, whatever happens: in tests, in the simulator, and if PostgreSQL is built
- * with assertions, the process aborts if it is not.
+ * A condition that holds here, whatever sessions and DynamoDB do.  In tests, in the simulator, and
+ * if PostgreSQL is built with assertions, the process aborts if it is false.
  */
 #ifdef NDEBUG
 #define lm_assert(what) ((void) (0 && (what)))
@@ -52,22 +52,23 @@
 #endif
 
 /*
- * A lock's states; lockmgr_state.c has the table of transitions.  At most one
- * call of a lock is in flight (call != NULL).  In the states marked * a write
- * (lease.pending) is not settled: a call is in flight, or a repetition is due.
+ * A lock's states; lockmgr_state.c has the table of transitions.  At most one call of a lock is in
+ * flight (call != NULL).  In the states marked * a write (lease.pending) is not settled: a call is
+ * in flight, or will be sent again.
  */
 typedef enum lock_state
 {
-	LOCK_IDLE,					/* not needed, or staying back */
-	LOCK_ADOPTED,				/* until lockmgr_adopted() */
-	LOCK_ACQUIRING,				/* * */
-	LOCK_POLLING,				/* another client's: the next poll is due at timer */
+	LOCK_IDLE,					/* nobody needs the lock, or our waiters stay back for a moment */
+	LOCK_ADOPTED,				/* the lease was adopted; until lockmgr_adopted() */
+	LOCK_ACQUIRING,				/* * an acquire is under way */
+	LOCK_POLLING,				/* another client has the lock; the next poll is due at timer */
 	LOCK_READING,				/* a poll is in flight */
 	LOCK_HELD,
-	LOCK_RENEWING,				/* * still held, unless let go */
-	LOCK_HANDING_OVER,			/* * */
-	LOCK_RELEASING,				/* * */
-	LOCK_LOST					/* not acknowledged, and the lease not over */
+	LOCK_RENEWING,				/* * a renewal is under way; the lock is still held, unless let
+								 * go */
+	LOCK_HANDING_OVER,			/* * a hand-over to the next session is under way */
+	LOCK_RELEASING,				/* * a release is under way */
+	LOCK_LOST					/* the lease is lost, but neither acknowledged nor over */
 } lock_state;
 #define LOCK_STATE_COUNT (LOCK_LOST + 1)
 
@@ -83,16 +84,17 @@ typedef struct lm_request
 	bool		active;
 	lockmgr_kind kind;
 	uint64_t	seq;
-	int64_t		since;			/* when it was received */
+	int64_t		since;			/* when the request was received */
 	lock_ask	ask;
 	uint8_t    *data;
 	size_t		data_len;
 	char	   *attributes;
-	bool		waited;			/* for what others did with the lock */
-	bool		refused_once;	/* DynamoDB has refused it more permits, */
-	unsigned	refusals;		/* ... so often in a row although there was room */
-	uint32_t	unreleased;		/* RELEASE of several: so many are to be answered yet */
-	lm_lock    *lock;			/* the lock it is for; not RELEASE */
+	bool		waited;			/* the session has waited for others who had the lock, not only
+								 * for our calls */
+	bool		refused_once;	/* DynamoDB has refused the session more permits at least once */
+	unsigned	refusals;		/* so many such refusals in a row came although there was room */
+	uint32_t	unreleased;		/* RELEASE of several locks: so many are not released yet */
+	lm_lock    *lock;			/* the lock that the request is for; not for RELEASE */
 	lm_session *next;			/* in lock's queue: ACQUIRE, TRY */
 	lm_session *previous;
 } lm_request;
@@ -101,25 +103,25 @@ struct lm_session
 {
 	heap_node	timer;			/* LOOK_UP: the next attempt */
 	lockmgr_session id;
-	uint32_t	role;			/* as in its last acquire */
+	uint32_t	role;			/* as in the session's last acquire */
 	lm_request	request;
-	lm_hold    *holds;			/* valid or lost, not let go */
-	unsigned	attempts;		/* LOOK_UP */
+	lm_hold    *holds;			/* the session's holds, valid or lost, but not let go */
+	unsigned	attempts;		/* LOOK_UP: the call in flight, or NULL */
 
-	/* See lockmgr_deadlock.c. */
-	uint64_t	search;			/* the last one that came here */
-	lm_session *came_from;
-	const lm_hold *blocker;		/* the hold that it is followed through */
+	/* The search for deadlocks; see lockmgr_deadlock.c. */
+	uint64_t	search;			/* number of the last search that came to this session */
+	lm_session *came_from;		/* the session from which the search came; NULL: it began here */
+	const lm_hold *blocker;		/* the search goes on to the session of this hold */
 	lm_call    *call;			/* LOOK_UP */
-	heap_node	ready;			/* LOOK_UP: its place in lockmgr.ready_look_ups */
+	heap_node	ready;			/* LOOK_UP: the session's place in lockmgr.ready_look_ups */
 
-	/* See lockmgr_join.c. */
-	lm_session *announced;		/* its announced requests, in the order of their seq */
+	/* Announced requests; see lockmgr_join.c. */
+	lm_session *announced;		/* the session's announced requests, in the order of their seq */
 	lm_session *last_announced;
-	lm_session *announced_by;	/* this is an announced request: whose; else NULL */
+	lm_session *announced_by;	/* this struct is an announced request of that session; else NULL */
 	lm_session *next_announced;
-	lockmgr_result outcome;		/* ... once its request is no longer active */
-	uint32_t	granted;		/* ... the hold if it is GRANTED */
+	lockmgr_result outcome;		/* of this announced request, once it is no longer active */
+	uint32_t	granted;		/* the hold, if outcome is LOCKMGR_GRANTED */
 };
 
 struct lm_lease
@@ -127,150 +129,174 @@ struct lm_lease
 	lease		l;
 	uint32_t	index;
 	lm_lock    *lock;			/* NULL once nothing of it is in DynamoDB */
-	lm_hold    *holds;			/* several: in shared mode, or of who has joined */
-	int32_t		used;			/* their permits */
-	lm_lease   *next;			/* in the free list */
-	heap_node	spare;			/* its place in lockmgr.spare */
+	lm_hold    *holds;			/* several in shared mode, or if sessions have joined the lock */
+	int32_t		used;			/* permits of all holds */
+	lm_lease   *next;			/* in the list of free leases */
+	heap_node	spare;			/* the lease's place in lockmgr.spare */
 
-	/* BARRING; see lockmgr_bar.c. */
-	heap_node	next_step;		/* the next write, or its repetition */
-	lm_call    *call;			/* in flight */
-	unsigned	attempts;		/* in a row */
+	/* Only in the state LEASE_BARRING; see lockmgr_bar.c. */
+	heap_node	next_step;		/* when the next step of the bar is due */
+	lm_call    *call;			/* the bar's call in flight, or NULL */
+	unsigned	attempts;		/* failed steps in a row */
 };
 
 struct lm_hold
 {
 	hold		h;
-	heap_node	end;			/* h.ends_at, if it is detached; or h.must_end, and then the
-								 * end of the time to acknowledge that */
+	heap_node	end;			/* when the hold ends by itself: at h.ends_at if it is detached;
+								 * or at h.must_end, and then when the time to acknowledge that
+								 * loss is over */
 	uint32_t	index;
 	lm_lease   *lease;
-	lm_session *session;		/* whose list it is in, perhaps lockmgr.detached; NULL:
-								 * unused */
-	lm_hold    *next;			/* in that list, or in the free list */
+	lm_session *session;		/* the hold is in the list of this session (of lockmgr.detached
+								 * if it is detached); NULL: it is unused */
+	lm_hold    *next;			/* in the session's list, or in the list of free holds */
 	lm_hold    *previous;
 	lm_hold    *lease_next;		/* in the lease's list */
 	lm_hold    *lease_previous;
 };
 
-/* A cluster that shares a lock, as we saw it. */
+/* A cluster that shares a lock: its entry in the item, as we last saw it. */
 typedef struct lm_entry
 {
 	char		incarnation[DYNAMO_INCARNATION_SIZE];
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;
-	int64_t		first_seen;		/* when this version was first received */
-	bool		expired;		/* as in lm_lock */
+	int64_t		first_seen;		/* when we first received this version */
+	bool		expired;		/* the entry is dead by DynamoDB's clock: see lm_is_expired() */
 	int32_t		permits;
 } lm_entry;
 
-/* What an item told of shared mode. */
+/* What the last item that we received told of shared mode. */
 typedef struct lm_shared
 {
-	bool		current;		/* it was in shared mode: what follows the gate counts */
-	char		gate[DYNAMO_VERSION_SIZE];	/* "": none */
+	bool		current;		/* the item was in shared mode, so that mode, owner, total and
+								 * entries are set; the gate counts in any mode */
+	char		gate[DYNAMO_VERSION_SIZE];	/* version of an exclusive waiter's gate; "": there
+											 * is none */
 	int64_t		gate_lease_ms;
-	int64_t		gate_seen;		/* when this version of the gate was first received, */
-	int64_t		received;		/* ... and when it was last */
+	int64_t		gate_seen;		/* when we first received this version of the gate */
+	int64_t		received;		/* when we received the item */
 	lock_mode	mode;
-	char		owner[DYNAMO_OWNER_SIZE];	/* another cluster's, for people, or "" */
-	int32_t		total;
+	char		owner[DYNAMO_OWNER_SIZE];	/* of one of the other clusters, for people; or "" */
+	int32_t		total;			/* permits of all entries */
 	int			count;			/* 0 unless current */
 	lm_entry	entries[];
 } lm_shared;
 
 struct lm_lock
 {
-	heap_node	timer;			/* next retry, poll, deadline */
-	heap_node	renewal;		/* next renewal, or its next attempt */
-	heap_node	ready;			/* places in lockmgr.ready, */
-	heap_node	look;			/* ... looks, */
-	heap_node	unneeded;		/* ... and remembered */
+	heap_node	timer;			/* when the next retry, poll, look or deadline is due */
+	heap_node	renewal;		/* when the next renewal, or its next attempt, is due */
+	heap_node	ready;			/* the lock's place in lockmgr.ready */
+	heap_node	look;			/* the lock's place in lockmgr.looks */
+	heap_node	unneeded;		/* the lock's place in lockmgr.remembered */
 	lm_lock    *hash_next;
 	uint64_t	hash;
 	char	   *name;
 	size_t		name_len;
 
 	lock_state	state;
-	lm_lease   *lease;			/* what we have written, or will write */
-	lm_call    *call;			/* in flight */
-	bool		outcome_unknown;	/* a copy of lease.pending may have been applied */
+	lm_lease   *lease;			/* what we have in DynamoDB, or are about to write */
+	lm_call    *call;			/* the call in flight, or NULL */
+	bool		outcome_unknown;	/* a copy of lease.pending was sent whose outcome we do not
+									 * know */
 	bool		repeat;			/* a copy of lease.pending was sent */
-	bool		turned;			/* RELEASING: as the last one, or else as not the last one,
-								 * because the other form was refused */
-	lm_lease   *bar;			/* bars what we have sent, or NULL */
+	bool		turned;			/* RELEASING in shared mode: the other one of LEAVE and LAST was
+								 * refused, so we have turned to this one */
+	lm_lease   *bar;			/* a lease in the state LEASE_BARRING: makes acquires void that
+								 * we have given up; or NULL */
 
-	lm_session *first;			/* the queue */
+	lm_session *first;			/* the queue of this cluster's sessions that wait for the lock */
 	lm_session *last;
-	uint32_t	watch;			/* LOCKMGR_NO_WATCH if nobody waits */
-	uint32_t	look_ups;		/* requests and calls that point to this lock */
+	uint32_t	watch;			/* number of the waiters' watch; LOCKMGR_NO_WATCH if nobody waits */
+	uint32_t	look_ups;		/* so many look-ups and looks point to this lock, so that it
+								 * must not be forgotten */
 
 	/* The session that waits for the release, if that is still its request. */
 	lm_session *releaser;
 	uint64_t	releaser_seq;
-	int64_t		wanted_lease_ms;	/* by who waits for the renewal; 0: unchanged */
+	int64_t		wanted_lease_ms;	/* the length that the session that waits for a renewal
+									 * wants; 0: unchanged */
 	int64_t		wanted_margin_us;
 
-	/* Another client's version, and when it was first received. */
-	bool		seen;
-	lm_shared  *shared;			/* NULL: the item told nothing of shared mode */
-	int64_t		first_seen;
-	int64_t		holder_seen;	/* when its holder was, */
-	int64_t		owner_seen;		/* ... and its owner */
-	bool		expired;		/* it is dead by DynamoDB's clock */
-	bool		read_consistently;	/* the next poll */
-	bool		explains;		/* the next call, or the one in flight, reads why the pending
-								 * write was refused */
-	unsigned	refusals;		/* acquires refused in a row although the item, unchanged, */
-	char		refused_version[DYNAMO_VERSION_SIZE];	/* ... had this version, and was free */
+	/* What we saw of the item while another client, or a forgotten write of ours, had the lock. */
+	bool		seen;			/* the last item was not released: the fields below describe it */
+	lm_shared  *shared;			/* what the item told of shared mode; NULL: nothing */
+	int64_t		first_seen;		/* when we first received "version" */
+	int64_t		holder_seen;	/* when we first received an item with this owner and token */
+	int64_t		owner_seen;		/* when we first received an item with this owner */
+	bool		expired;		/* the version is dead by DynamoDB's clock: see lm_is_expired() */
+	bool		read_consistently;	/* the next poll is a consistent read */
+	bool		explains;		/* the lock's next call, or the one in flight, reads why the
+								 * pending write was refused */
+	unsigned	refusals;		/* so many acquires in a row were refused although the item was
+								 * free, and did not change */
+	char		refused_version[DYNAMO_VERSION_SIZE];	/* version of the item that "refusals"
+														 * is about */
 	char		owner[DYNAMO_OWNER_SIZE];
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;
-	int64_t		token;			/* of that version; 0: none */
-	int64_t		kept_until_ms;	/* of the item, also if it is released; 0: none */
+	int64_t		token;			/* token of that item; 0: none */
+	int64_t		kept_until_ms;	/* keptUntil of the item, also if it is released; 0: none */
 	dynamo_holder holder;
-	int64_t		top_token;		/* highest token ever seen or reserved here */
-	char	   *attribute_names;	/* of the item, as far as we know; NULL: none */
-	int64_t		polling_since;
-	int64_t		stay_back_until;	/* no acquire before */
+	int64_t		top_token;		/* the highest token that we have seen or reserved */
+	char	   *attribute_names;	/* attributeNames of the item, as far as we know; NULL: none */
+	int64_t		polling_since;	/* the longer ago that is, the rarer are polls */
+	int64_t		stay_back_until;	/* we send no acquire before */
 
-	/* See lockmgr_seen.c. */
-	bool		by_ddblock;		/* that client is a cluster like us */
-	bool		marks;			/* READING: by marking the item */
-	bool		marked_by_us;	/* the item is, as far as we know, */
-	int64_t		marked_until;	/* ... by us or others, until then; 0: it is not */
-	int64_t		mark_poll_us;	/* by our mark, we poll as often */
-	int64_t		asked_at;		/* since then our sessions wait for another cluster, or
+	/*
+	 * Marks: a cluster that waits asks the holder's cluster to stay back after its release, by the
+	 * item's attribute "wanted".  See lockmgr_seen.c.
+	 */
+	bool		by_ddblock;		/* the other client is a cluster with ddblock, which obeys marks */
+	bool		marks;			/* READING: the poll writes our mark */
+	bool		marked_by_us;	/* as far as we know, the item has our mark */
+	int64_t		marked_until;	/* as far as we know, the item has a mark, ours or another
+								 * cluster's, that counts until then; 0: none */
+	int64_t		mark_poll_us;	/* our mark promises that we poll as often as this */
+	int64_t		asked_at;		/* our sessions have waited for another cluster since then, or
 								 * have marked the item then; 0: none waits */
-	int64_t		heard_ms;		/* the end of the mark for which we stayed back; 0: none,
-								 * or others have had the lock since */
-	int64_t		mark_leaves;	/* a mark for permits: so many may be out beside them */
-	int64_t		yields_until;	/* until then, we leave another cluster its mark's permits */
+	int64_t		heard_ms;		/* the end of the mark for which we have stayed back, as that
+								 * must happen once for each mark; 0: none, or others have had
+								 * the lock since */
+	int64_t		mark_leaves;	/* the mark is for permits: it needs so few others out.  A mark
+								 * for 3 permits under a limit of 5: 2 */
+	int64_t		yields_until;	/* until then, we leave the permits that another cluster's mark
+								 * wants to that cluster */
 
-	/* Permits and gates; see lockmgr_share.c and lockmgr_seen.c. */
-	int64_t		look_at;		/* HELD: when to look for permits; 0: not */
-	bool		sets_gate;		/* READING: by setting or renewing our gate */
-	bool		gate_unsettled; /* nobody knows whether such a write was applied */
-	char		gate[UUID_SIZE];	/* nonces of our gate, the newest ones */
-	char		old_gate[UUID_SIZE];
-	int64_t		gate_sent;
+	/*
+	 * Permits, and gates: a session that waits for an exclusive lock keeps clusters out that want
+	 * to share it.  See lockmgr_share.c and lockmgr_seen.c.
+	 */
+	int64_t		look_at;		/* HELD: when to look at the item for permits; 0: do not look */
+	bool		sets_gate;		/* READING: the poll sets or renews our gate */
+	bool		gate_unsettled; /* we do not know whether a write of our gate was applied */
+	char		gate[UUID_SIZE];	/* nonce of our newest write of a gate */
+	char		old_gate[UUID_SIZE];	/* the version of our gate before that */
+	int64_t		gate_sent;		/* when our gate was last written */
 
-	/* Hand-overs in a row; see lockmgr_clock.c. */
-	unsigned	doublings;		/* of a run's length, since others had the lock */
-	int64_t		run_end;		/* 0: none yet */
-	int64_t		let_go_at;		/* 0: not since the run began */
+	/*
+	 * The run: the time for which the lock passes from session to session of this cluster, before
+	 * our waiters stay back for others.  See lockmgr_clock.c.
+	 */
+	unsigned	doublings;		/* so many times the length of runs was doubled since others had
+								 * the lock */
+	int64_t		run_end;		/* when the run ends; 0: there is none */
+	int64_t		let_go_at;		/* when a holder last let go; 0: not since the run began */
 
-	/* See lockmgr_turn.c. */
-	int64_t		delete_at;		/* 0: not */
+	/* Deleting the item after its release; see lockmgr_turn.c. */
+	int64_t		delete_at;		/* when the deletion is due; 0: never */
 	bool		look_deletes_item;	/* the next look is a deletion */
 	char		delete_version[UUID_SIZE];	/* the release's nonce */
-	int64_t		delete_token;	/* the last one that we wrote */
+	int64_t		delete_token;	/* the last token that we wrote */
 
-	/* See lockmgr_queue.c. */
+	/* Calls of this lock that fail; see lockmgr_queue.c. */
 	unsigned	attempts;		/* failures in a row */
-	bool		postponed;		/* the renewal's repetition, for want of budget */
-	int64_t		trouble_since;	/* 0: none */
-	int64_t		trouble_sent;	/* when the first call that failed was sent */
+	bool		postponed;		/* the renewal's repetition is put off, because the budget of
+								 * repetitions is spent */
+	int64_t		trouble_since;	/* when the first call failed since the last success; 0: none has */
+	int64_t		trouble_sent;	/* when that call was sent */
 	dynamo_op	trouble_op;
 	dynamo_status trouble;
 	char		trouble_message[DYNAMO_MESSAGE_SIZE];
@@ -278,29 +304,32 @@ struct lm_lock
 
 struct lm_call
 {
-	uint64_t	id;				/* 0: unused */
+	uint64_t	id;				/* 0: the struct is unused */
 	dynamo_op	op;
 	int64_t		sent;
-	bool		renewal;		/* counted among renewals */
-	bool		last_resort;	/* a renewal that may have failed because of batches */
+	bool		renewal;		/* the call counts against the limit on renewals */
+	bool		last_resort;	/* a renewal alone, to learn whether earlier attempts failed
+								 * because they were in batches */
 	int			count;
-	lm_lock    *locks[DYNAMO_BATCH_MAX];	/* or */
-	lm_session *look_up_by;		/* LOOK_UP; NULL once it is cancelled */
-	bool		look_up;
-	lm_lease   *bar;			/* it is a step of this; count 0: which has ended */
+	lm_lock    *locks[DYNAMO_BATCH_MAX];	/* the locks that the call is for; or */
+	lm_session *look_up_by;		/* the session that asked for a look-up; NULL for looks, and
+								 * once the request is cancelled */
+	bool		look_up;		/* it is a look-up, a look for permits or a deletion: not a call
+								 * of the lock's state */
+	lm_lease   *bar;			/* the call is a step of this bar; count == 0: the bar has ended */
 };
 
-/* Batches of renewals. */
+/* Are batches of renewals used? */
 typedef enum lm_batches
 {
-	BATCHES_IN_DOUBT,			/* there are none, but the check */
+	BATCHES_IN_DOUBT,			/* no, only the check that tries whether they work */
 	BATCHES_GOOD,
-	BATCHES_REFUSED				/* for as long as this manager lives */
+	BATCHES_REFUSED				/* no, for as long as this manager lives */
 } lm_batches;
 /*
- * So long after its signature, DynamoDB accepts no copy of a request any more: 15 minutes by its
- * clock.  Ours may run 5 % faster (945 s), as the simulator's do, and the signature's time is
- * an estimate of DynamoDB's, which may be some seconds ahead.
+ * So long after we have sent a request, DynamoDB accepts no copy of it any more.  It accepts a
+ * signature for 15 minutes by its clock.  Ours may run 5 % faster (945 s), as the simulator's do,
+ * and the signature's time is an estimate of DynamoDB's, which may be some seconds ahead.
  */
 #define LM_LATE_US (INT64_C(960) * 1000000)
 
@@ -311,36 +340,41 @@ struct lockmgr
 {
 	lockmgr_host host;
 	char		owner[DYNAMO_OWNER_SIZE];
-	char		cluster[DYNAMO_OWNER_SIZE]; /* its name, and */
-	const char *incarnation;	/* ... incarnation */
+	char		cluster[DYNAMO_OWNER_SIZE]; /* name of our cluster, a part of owner */
+	const char *incarnation;	/* our incarnation, the rest of owner */
 	uint32_t	max_remembered;
 	uint32_t	max_calls;
 	int64_t		request_timeout_us;
 	int64_t		retry_timeout_us;
 	int64_t		poll_interval_us;
-	int64_t		epoch_offset_us;	/* to the latest possible time of DynamoDB, */
-	int64_t		earliest_us;	/* ... to the earliest */
+	int64_t		epoch_offset_us;	/* from our clock to the latest possible time of DynamoDB */
+	int64_t		earliest_us;	/* from our clock to the earliest possible time of DynamoDB */
 
-	/* See lockmgr_clock.c. */
+	/* The time in versions; see lockmgr_clock.c. */
 	bool		takeover_by_clock;
 	int64_t		slack_us;
 	lockmgr_veto veto;
-	int64_t		date_us;		/* Date of the reply that is handled now; 0: none */
-	int64_t		date_sent;		/* ... when its request was sent */
-	int64_t		newest_offset;	/* as lease.clock_offset, by the newest reply */
+	int64_t		date_us;		/* Date of the reply that is handled now; 0: it has none, or no
+								 * reply is handled */
+	int64_t		date_sent;		/* when the request for that reply was sent */
+	int64_t		newest_offset;	/* as lease.clock_offset, but by the newest reply */
 
-	/* See lockmgr_send.c. */
+	/* Batches; see lockmgr_send.c. */
 	lm_batches	batches;
-	int64_t		check_at;		/* IN_DOUBT: the next check; INT64_MAX: it is in flight */
-	unsigned	checks_failed;	/* in a row, for the backoff */
+	int64_t		check_at;		/* IN_DOUBT: when the next check is due; INT64_MAX: it is in
+								 * flight */
+	unsigned	checks_failed;	/* failed checks in a row, for the backoff */
 
-	int64_t		alone_at;		/* when a last resort was sent, */
-	int64_t		alone_worked;	/* ... and when one succeeded, if no batch has since; 0: none */
+	int64_t		alone_at;		/* when the last renewal went out alone as a last resort */
+	int64_t		alone_worked;	/* when such a renewal succeeded; 0: none has since a batch
+								 * worked */
 
-	int64_t		slowest_us;		/* of the last replies; each faster one lowers it */
-	backoff_budget budget;		/* cannot_pay: of the call that ends now */
+	int64_t		slowest_us;		/* how long the slowest of the last replies took; each faster
+								 * one lowers this */
+	backoff_budget budget;		/* the budget of repetitions; cannot_pay: of the call that ends
+								 * now */
 
-	int64_t		release_at;		/* the last release that was put off */
+	int64_t		release_at;		/* when the last of the releases that were put off is due */
 
 	bool		adopting;
 
@@ -348,7 +382,7 @@ struct lockmgr
 	size_t		bucket_count;	/* a power of two */
 	size_t		lock_count;
 	uint64_t	hash_seed;
-	heap		remembered;		/* locks that nobody needs */
+	heap		remembered;		/* structs of locks that nobody needs, the longest unneeded first */
 
 	lm_lease   *leases;			/* [max_leases] */
 	uint32_t	max_leases;
@@ -356,9 +390,10 @@ struct lockmgr
 	uint32_t	reserved_leases;
 	lm_hold    *holds;			/* [max_leases] */
 	lm_hold    *free_hold;
-	uint32_t	extra_holds;	/* all but the first of each lease */
+	uint32_t	extra_holds;	/* holds other than the first of their lease, which take the
+								 * room of leases */
 	lm_session **sessions;		/* [max_sessions], made when first used */
-	lm_session	detached;		/* has the holds that no session has */
+	lm_session	detached;		/* no session, but the list of detached holds */
 	uint32_t	max_sessions;
 	uint32_t   *free_watches;
 	uint32_t	free_watch_count;
@@ -370,15 +405,16 @@ struct lockmgr
 	heap		bars;			/* lm_lease.next_step */
 
 	/*
-	 * Lost leases of which nothing is in DynamoDB, and whose sessions have been informed
-	 * (lockmgr_host.lost): kept for the reason of the loss, until their room is needed.
+	 * Spare leases: lost ones of which nothing is in DynamoDB any more, and whose sessions have
+	 * been informed (lockmgr_host.lost).  They are kept for the reason of the loss, until another
+	 * lease needs their room.
 	 */
 	heap		spare;
 
-	/* Those that wait for a free call, first come, first served. */
-	heap		ready;			/* locks */
+	/* Queues of what waits for a free call, first come, first served. */
+	heap		ready;			/* locks whose call is due */
 	heap		looks;			/* locks that look for permits */
-	heap		ready_look_ups; /* sessions */
+	heap		ready_look_ups; /* sessions that look up */
 
 	lm_call    *calls;			/* [2 * max_calls] */
 	uint32_t	calls_in_flight;
@@ -387,15 +423,19 @@ struct lockmgr
 
 	uint32_t	leases_in_use;
 	uint32_t	leases_held;
-	uint32_t	waiters;
+	uint32_t	waiters;		/* requests that wait for a lock, but not those of campaigns */
 	uint64_t	search;			/* number of the last search for a deadlock */
 
+	/*
+	 * Retired nonces: versions of ours that belong to no session, but may be in an item; see
+	 * lm_retire().
+	 */
 	char		retired[LM_RETIRED][UUID_SIZE];
 	unsigned	retired_next;
 };
 
 /* lockmgr_ask.c */
-/* The session has joined its lock's queue: answers it, or starts an acquire. */
+/* The session has just joined the queue of its lock: answers it, or starts an acquire. */
 extern void lm_take_place(lockmgr *lm, int64_t now, lm_session *session);
 
 /* lockmgr_join.c */
@@ -563,7 +603,10 @@ extern void lm_fail_impatient_waiters(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_pay(lockmgr *lm, const lm_call *call, const dynamo_reply *reply);
 
-/* How long to wait after so many failures, at most cap_us; without budget, for up to twice as long. */
+/*
+ * How long to wait after so many failures: up to cap_us; with a spent budget, cap_us to twice
+ * cap_us.
+ */
 extern int64_t lm_backoff(lockmgr *lm, unsigned attempts, int64_t cap_us);
 extern int64_t lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_hurry(lockmgr *lm, int64_t now, lm_lock *lock);

@@ -13,8 +13,8 @@
 /*-------------------------------------------------------------------------
  * The queue of this cluster's sessions that wait for a lock.
  *
- * First in, first out.  What they wait for is in their watch; an announced request has
- * none, for nobody looks.
+ * First in, first out.  The lock's watch shows what they wait for.  An announced request needs no
+ * watch, because its session does not wait yet.
  *-------------------------------------------------------------------------
  */
 
@@ -50,7 +50,10 @@ lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 	lm->host.waits(lm->host.arg, session->id, request->seq, lock->watch);
 }
 
-/* All in the queue wait for others.  They come last who do not know yet. */
+/*
+ * Notes in all requests of the queue that their sessions wait for others.  Those that do not say
+ * so yet are at the end of the queue.
+ */
 void
 lm_note_waits(lm_lock *lock)
 {
@@ -74,8 +77,8 @@ lm_dequeue(lockmgr *lm, lm_session *session)
 	lm->waiters -= session->announced_by == NULL && !request->ask.campaign;
 	lm_assert((lock->first == NULL) == (lock->last == NULL));
 	/*
-	 * Nobody looks any more: the queue is empty, or has only an announced request, which is always
-	 * the first.
+	 * Frees the watch if no session looks at it any more: the queue is empty, or has only an
+	 * announced request, which is always the first.
 	 */
 	if (lock->watch != LOCKMGR_NO_WATCH &&
 		(lock->first == NULL ||
@@ -128,7 +131,11 @@ lm_tell_watch(lockmgr *lm, lm_lock *lock)
  *-------------------------------------------------------------------------
  */
 
-/* Answers the session's request, which ends it.  Nobody waits for an announced one yet. */
+/*
+ * Answers the session's request, which ends it.  The result of an announced request is kept until
+ * the session claims it.  A release of several locks is answered with the last one, or with a
+ * failure.
+ */
 void
 lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer)
 {
@@ -168,7 +175,7 @@ lm_answer_result(lockmgr *lm, lm_session *session, lockmgr_result result)
 	lm_answer(lm, session, &answer);
 }
 
-/* The item is unusable. */
+/* The request fails, because the item is unusable. */
 void
 lm_answer_bad_item(lockmgr *lm, lm_session *session, const char *message)
 {
@@ -201,7 +208,7 @@ lm_releaser(const lm_lock *lock)
 		session->request.seq == lock->releaser_seq ? session : NULL;
 }
 
-/* Its request fails with the lock's trouble, too. */
+/* The request of the session that waits for the lock's release fails with the lock's trouble. */
 void
 lm_fail_releaser(lockmgr *lm, lm_lock *lock)
 {
@@ -265,7 +272,7 @@ lm_answer_renewers(lockmgr *lm, const lm_lease *lease, lockmgr_result result)
 		lm_answer_renewer(lm, hold, result);
 }
 
-/* Nobody knows whether the release was done. */
+/* The request fails, because nobody knows whether the release was done. */
 void
 lm_answer_unconfirmed(lockmgr *lm, lm_session *session)
 {
@@ -279,7 +286,10 @@ lm_answer_unconfirmed(lockmgr *lm, lm_session *session)
 	lm_answer(lm, session, &answer);
 }
 
-/* Call it after saving the lease: the session reads the lease directory next. */
+/*
+ * Answers the session that waits for the lock's release.  Call it after saving the lease: the
+ * session reads the lease directory next.
+ */
 void
 lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result)
 {
@@ -342,7 +352,7 @@ lm_out_of_patience(const lockmgr *lm, int64_t now, const lm_lock *lock,
 	int64_t		since = session->request.since;
 
 	if (lock->trouble_since == 0)
-		return false;			/* nothing has failed: an abandoned acquire */
+		return false;			/* nothing has failed */
 	if (since < lock->trouble_since)
 		since = lock->trouble_since;
 	return !dynamo_is_transient(lock->trouble) || now - since >= lm->retry_timeout_us;
@@ -355,7 +365,10 @@ lm_fail_impatient_waiters(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_answer_failed(lm, lock->first, lock);
 }
 
-/* Answers the session; the release goes on. */
+/*
+ * If the session that waits for the lock's release has waited long enough, its request fails.  The
+ * release itself goes on.
+ */
 void
 lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -365,7 +378,10 @@ lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_fail_releaser(lm, lock);
 }
 
-/* A call has ended; call it before its locks know. */
+/*
+ * A call has ended: pays for it, or earns by it.  Call this before the call's locks count
+ * failures.
+ */
 void
 lm_pay(lockmgr *lm, const lm_call *call, const dynamo_reply *reply)
 {
@@ -383,9 +399,14 @@ lm_backoff(lockmgr *lm, unsigned attempts, int64_t cap_us)
 }
 
 /*
- * When to repeat a renewal: the more failures, the later, but at most after a quarter of the
- * time left.  Without budget, if no session waits for it or is to be told of the trouble, not before the last
- * third of the lease; from then on it may always be repeated, but not at once.
+ * When to repeat a renewal.
+ *
+ *	 - Normally after a random delay that grows with each failure, up to a quarter of the time
+ *	   left.
+ *	 - If the budget of repetitions is spent, and no session waits for the renewal or shall be
+ *	   told of the trouble, the renewal of an exclusive lock is postponed to the last third of
+ *	   the lease. From then on it is repeated again and again, after an eighth to three eighths
+ *	   of the time left.
  */
 int64_t
 lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -403,7 +424,10 @@ lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock)
 	return now + cap / 2 + (int64_t) (lm_random(lm) % (uint64_t) (cap + 1));
 }
 
-/* A session wants to hear of it, or of what follows. */
+/*
+ * A session now waits for the lock, or for its release: a renewal or release of the lock that was
+ * put off, because the budget of repetitions is spent, goes out sooner.
+ */
 void
 lm_hurry(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -414,7 +438,7 @@ lm_hurry(lockmgr *lm, int64_t now, lm_lock *lock)
 		heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock));
 }
 
-/* When to try anything else again. */
+/* When to repeat another call of the lock, which has failed. */
 int64_t
 lm_retry_at(lockmgr *lm, int64_t now, const lm_lock *lock)
 {
@@ -424,8 +448,9 @@ lm_retry_at(lockmgr *lm, int64_t now, const lm_lock *lock)
 #define RELEASE_APART_US	INT64_C(100000)
 
 /*
- * When to release again.  Without budget, and if no session waits, one after the other: when an
- * outage has cost many leases, their releases are no storm of their own.
+ * When to repeat a release.  If the budget of repetitions is spent and no session waits, releases
+ * are repeated one after the other, RELEASE_APART_US apart: if an outage has cost many leases,
+ * their releases must be no storm of their own.
  */
 int64_t
 lm_release_again_at(lockmgr *lm, int64_t now, const lm_lock *lock)

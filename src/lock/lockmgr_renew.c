@@ -18,9 +18,14 @@ typedef enum outcome
 } outcome;
 
 /*
- * If a change of permits was refused, for there is no room, our version is still in
- * the item.  A copy of that change may arrive later, so its nonce is kept.  Or a copy of
- * an earlier change has arrived: we go on from there, and what it has too much goes back.
+ * What became of the lock's renewal, by a settled result.  When DynamoDB refuses a change of
+ * permits because there is no room, the lease stays.  There are two cases:
+ *
+ *	 - Our entry has our version.  A late copy of the refused change may be applied yet, so its
+ *	   nonce is kept in l->refused.
+ *	 - Our entry has the nonce of an earlier change that was refused: a late copy of that was
+ *	   applied. We go on from that version, and the next renewal gives back the permits that are
+ *	   too many.
  */
 static outcome
 outcome_of(const lockmgr *lm, lm_lease *lease, const dynamo_result *result)
@@ -42,7 +47,7 @@ outcome_of(const lockmgr *lm, lm_lease *lease, const dynamo_result *result)
 	{
 		memcpy(l->version, l->refused, sizeof(l->version));
 		l->permits = entry->permits;
-		l->limit = INT32_MAX;	/* what is too much passes to nobody */
+		l->limit = INT32_MAX;	/* so that no permit passes on */
 		l->refused[0] = '\0';
 	}
 	else
@@ -51,7 +56,10 @@ outcome_of(const lockmgr *lm, lm_lease *lease, const dynamo_result *result)
 	return KEPT;
 }
 
-/* The call of a lost lease's renewal has ended: so does the lease, now or in its time. */
+/*
+ * The lease was lost during its renewal, whose call has ended now.  The rest of the lease is
+ * released now if the loss is acknowledged, else when it is acknowledged or the lease is over.
+ */
 static void
 lost_renewal_ended(lockmgr *lm, lm_lock *lock)
 {
@@ -72,7 +80,7 @@ loss_of(const lockmgr *lm, const struct lease *l, const dynamo_item *item)
 	return LOSS_TAKEN;
 }
 
-/* The lease is valid until its deadline. */
+/* The renewal is settled in time: the lease is valid until its deadline. */
 static void
 renewed(lockmgr *lm, int64_t now, lm_lock *lock, outcome what)
 {
@@ -93,7 +101,7 @@ renewed(lockmgr *lm, int64_t now, lm_lock *lock, outcome what)
 	}
 	session = lm_payload_session(lm, lease);
 	if (session != NULL)
-		lm_free_payload(&session->request); /* it is written */
+		lm_free_payload(&session->request); /* the data is written */
 	if (lm_has_renewer(lease) &&
 		(what == KEPT || lm_data_renewer(lease) != NULL ||
 		 (lock->wanted_lease_ms != 0 && lock->wanted_lease_ms != l->lease_ms)))
@@ -109,7 +117,8 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_lease   *lease = lock->lease;
 	struct lease *l = &lease->l;
 	outcome		what;
-	lm_session *asker;			/* for more permits, and still waits; or NULL */
+	lm_session *asker;			/* the session for which the renewal asked for more permits, if
+								 * it still waits; or NULL */
 
 	/* After the deadline the lease is lost, even if the timer has not run yet. */
 	if (l->state == LEASE_HELD && now >= l->valid_until)
@@ -122,7 +131,7 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_note_mark(lm, now, lock, &result->item);
 	if (what == KEPT && asker != NULL)
 	{
-		/* It is the first in the queue, and was refused permits. */
+		/* The session was refused permits.  It is the first in the queue. */
 		lm_note_waits(lock);
 		if (result->shared->wrong != NULL)
 			lm_answer_bad_item(lm, asker, result->shared->wrong);
@@ -138,23 +147,26 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_lease_gone(lm, now, lock, result);
 	else if (lock->state == LOCK_LOST)
 	{
-		l->stray[0] = '\0';		/* our version is in the item */
+		l->stray[0] = '\0';		/* the item has our confirmed version */
 		lm_save(lm, lease, false);
 		lost_renewal_ended(lm, lock);
 	}
 	else if (l->state != LEASE_HELD)
-		lm_pass_on(lm, now, lock);	/* its session has let go meanwhile */
+		lm_pass_on(lm, now, lock);	/* the sessions have let go meanwhile */
 	else if (now >= l->deadline)
-		lm_lose(lm, now, lock, LOSS_STOOD_STILL, NULL); /* else the older one has passed, too */
+		lm_lose(lm, now, lock, LOSS_STOOD_STILL, NULL); /* the older deadline is not over:
+														 * DynamoDB's clock has moved the new
+														 * one before it */
 	else
 		renewed(lm, now, lock, what);
 }
 
 /*
- * The lease is lost: belief ends now.  If no item shows that, because DynamoDB could not
- * be reached, we are too late, or we give it up ourselves, our version may still be in
- * the item; it is not released before the session has acknowledged the loss or the lease
- * is over, because the session's statement may still be running.
+ * The lease is lost: belief ends now.  "by" is the result whose item shows that the lock is not
+ * ours any more; or NULL if no item shows that, because no renewal was confirmed in time or we
+ * give the lock up ourselves.  With NULL, the item may still have our version.  It is not released
+ * before the sessions have acknowledged the loss or the lease is over, because a session's
+ * statement may still be running.
  */
 void
 lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
@@ -169,7 +181,10 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 		lm_enter(lm, lock, LOCK_LOST, l->lease_end);
 		memcpy(l->stray, l->pending.version, sizeof(l->stray));
 	}
-	/* The reason first: a session that sees that the lease is not valid reads it. */
+	/*
+	 * The holds, with the reason, are saved first: a session that finds the lease not valid reads
+	 * it.
+	 */
 	for (lm_hold *hold = lease->holds; hold != NULL; hold = hold->lease_next)
 	{
 		if (hold->h.loss == LOSS_NONE)
@@ -179,7 +194,7 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 	lm_save(lm, lease, false);
 	for (const lm_hold *hold = lease->holds; hold != NULL; hold = hold->lease_next)
 	{
-		if (hold->h.loss == loss)	/* else it was lost before */
+		if (hold->h.loss == loss)	/* a hold with another reason was lost before */
 			lm->host.lost(lm->host.arg, hold->index, &hold->h, l,
 						  by != NULL ? &by->item : NULL);
 	}
@@ -190,7 +205,7 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 		lm_lease_gone(lm, now, lock, by);
 }
 
-/* The lease may have passed on: then its holds have another token. */
+/* If the lease has passed on, its hold has another token, and keeps the lease. */
 void
 lockmgr_revoke(lockmgr *lm, int64_t now, uint32_t lease_index, uint32_t lease_generation,
 			   int64_t token)
@@ -235,7 +250,10 @@ lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
 	else if (l->state != LEASE_HELD && (now >= l->deadline || !lock->outcome_unknown))
 	{
-		/* Let go: release the confirmed version, then perhaps the renewal's. */
+		/*
+		 * The sessions have let go: releases the confirmed version; if that is refused because the
+		 * renewal was applied, the renewal's (l->stray).
+		 */
 		if (lock->outcome_unknown)
 			memcpy(l->stray, l->pending.version, sizeof(l->stray));
 		lm_become_releasing(lm, lock, l->version);

@@ -16,21 +16,24 @@
  * never send it; DynamoDB does not if there is no item.  Then a consistent read tells why
  * the write was refused, and the write is settled with that item.
  *
- * An item that is as the write expects cannot be the reason.  DynamoDB never says that; who
- * does gets the write again, ever more seldom, until its lease is over.
+ * If that item is as the write expects, it does not explain the refusal.  DynamoDB never replies
+ * so.  If another server does, the write is repeated, ever more seldom, until its lease is over.
  *-------------------------------------------------------------------------
  */
 
-/* The lock's write, whose call has just ended, was refused without the item. */
+/*
+ * The lock's call has just ended: its write was refused, and the reply does not show the item.
+ * The next call reads it.
+ */
 static void
 explain(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	if (lock->state == LOCK_LOST)
 	{
-		lm_renewal_failed(lm, now, lock);	/* the release will tell */
+		lm_renewal_failed(lm, now, lock);	/* the release will show what the item has */
 		return;
 	}
-	if (lock->state == LOCK_READING)	/* it was to set a gate, or a mark */
+	if (lock->state == LOCK_READING)	/* the poll was to set a gate or a mark */
 	{
 		lock->sets_gate = lock->marks = false;
 		lock->read_consistently = true;
@@ -44,9 +47,12 @@ explain(lockmgr *lm, int64_t now, lm_lock *lock)
 }
 
 /*
- * Was the lock's renewal or release refused although the item is as it expects?  Not if it
- * asked for permits; and a release in shared mode may first be turned, and wants others there,
- * or none.
+ * Was the lock's renewal or release refused although the item is as it expects?  Some refusals in
+ * shared mode are not odd, although our entry has the expected version:
+ *
+ *	 - A change to more permits may find too few.
+ *	 - The first form of a release may have been the wrong one of LEAVE and LAST.  LEAVE demands
+ *	   that there are other entries, LAST that there are none.
  */
 static bool
 is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
@@ -77,7 +83,10 @@ is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
  *-------------------------------------------------------------------------
  */
 
-/* The renewal was not applied, because batches are refused; or it waited for their check. */
+/*
+ * The lock's renewal has waited for the check of batches, or was not applied because batches are
+ * refused: sends it alone.
+ */
 static void
 retry_singly(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -87,7 +96,10 @@ retry_singly(lockmgr *lm, int64_t now, lm_lock *lock)
 		heap_set(&lm->renewals, &lock->renewal, now);
 }
 
-/* Would the result confirm a write with a time in its version, if the reply had a Date? */
+/*
+ * Does only the missing Date of the reply keep this result from confirming the lock's write?  A
+ * write with a time in its version needs one: see lm_count_lease().
+ */
 static bool
 is_undated(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
 {
@@ -98,6 +110,7 @@ is_undated(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
 		(result->status == DYNAMO_OK || lm_stands(lm, &lease->l, result));
 }
 
+/* What handles the end of a lock's call: if it is settled, and if it has failed. */
 static const struct
 {
 	void		(*settled) (lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result *result);
@@ -112,9 +125,11 @@ static const struct
 };
 
 /*
- * The lock's call has ended.  It is settled if DynamoDB applied the write or
- * refused it for its condition; anything else is trouble.  A write with a time in its
- * version needs the reply's Date to be confirmed.
+ * The lock's call has ended.  It is settled if DynamoDB applied the write or refused it for its
+ * condition; any other outcome is trouble.  These are trouble as well:
+ *
+ *	 - the reply has no Date, and the write's version has a time;
+ *	 - the write was refused, but the item does not explain that (is_odd()).
  */
 static void
 end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
@@ -162,7 +177,7 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 	if (lock->state != LOCK_READING && is_odd(lm, lock, result))
 	{
 		if (op == DYNAMO_RELEASE && result->shared != NULL && result->shared->wrong != NULL)
-			lm_turn_release(lock);	/* there may be others that we cannot read */
+			lm_turn_release(lock);	/* other clusters may have entries that we cannot read */
 		result = &odd;
 		settled = false;
 	}
@@ -186,7 +201,7 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 	else
 		lm_note_trouble(lm, now, lock, op, call->sent, result);
 
-	/* A write that sets a gate, or a mark, is a poll. */
+	/* A write that sets a gate or a mark is a poll, too. */
 	if (lock->state == LOCK_READING)
 		op = DYNAMO_READ;
 	lm_assert(op <= DYNAMO_READ && takers[op].settled != NULL);
@@ -196,7 +211,10 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 		takers[op].failed(lm, now, lock);
 }
 
-/* The call of a look-up has ended: answers it, or sets the timer for a repetition. */
+/*
+ * The call of a look-up, a look for permits or a deletion has ended.  Answers the session that
+ * looks up, or sets the timer for a repetition.
+ */
 static void
 look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 				const dynamo_result *result)
@@ -224,7 +242,10 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 	{
 		if (lock->state == LOCK_HELD && lock->lease->l.mode != MODE_EXCLUSIVE)
 		{
-			/* It was a look for permits.  A try for which it has shown none does not look twice. */
+			/*
+			 * It was a look for permits.  If it has failed, a try that waits for it does not look
+			 * again.
+			 */
 			if (lm_looks_for_try(now, lock))
 				lm_answer_result(lm, lock->first, LOCKMGR_BUSY);
 			(void) lm_admit(lm, now, lock);
@@ -255,7 +276,9 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 		answer.status = result->status;
 		answer.message = result->message;
 	}
-	/* The item shows its holder as of the last write; we know better. */
+	/*
+	 * The item shows who held the lock when it was last written; the lock may have passed on here.
+	 */
 	else if (lease != NULL && lease->l.state == LEASE_HELD &&
 			 item.by_ddblock && strcmp(item.owner, lm->owner) == 0)
 	{
@@ -268,8 +291,8 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 }
 
 /*
- * How long replies take, to which attempts are adapted.  A request that got none does not tell, nor
- * does one that took longer than it may: then we stood still.
+ * Notes how long a reply took: attempt_timeout() depends on it.  A request without a reply tells
+ * nothing of that.  Nor does a reply that took longer than it may: then this machine stood still.
  */
 static void
 note_speed(lockmgr *lm, dynamo_status status, int64_t took)
@@ -340,7 +363,8 @@ lock_timer(lockmgr *lm, int64_t now, lm_lock *lock)
 		case LOCK_RELEASING:
 			if (lock->state == LOCK_ACQUIRING && lm_pending_session(lm, lock->lease) == NULL)
 			{
-				lm_abandon(lm, now, lock);	/* adopted, and its session has not asked again */
+				lm_abandon(lm, now, lock);	/* the acquire was adopted, and its session has not
+											 * asked again */
 				break;
 			}
 			if (!lock->outcome_unknown)
@@ -357,7 +381,7 @@ lock_timer(lockmgr *lm, int64_t now, lm_lock *lock)
 				break;
 			}
 			if (lock->state == LOCK_HELD)
-				lm_look(lm, lock);	/* that is due before the deadline */
+				lm_look(lm, lock);	/* the timer was set for a look, before the deadline */
 			heap_set(&lm->timers, &lock->timer, lock->lease->l.valid_until);
 			break;
 		case LOCK_LOST:

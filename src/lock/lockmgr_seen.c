@@ -15,10 +15,11 @@
  * What we saw of the clusters that share a lock: their entries in the item, and the gate of a
  * waiter who wants it exclusively.
  *
- * An entry is dead LOCKMGR_DEAD_AFTER(its own lease) after we first received its
- * version, by our own clock, or at once by DynamoDB's (lockmgr_clock.c); a gate likewise,
- * but by our clock only.  A write that removes what is dead names those versions, so it does
- * not matter how old our view is.
+ * An entry is dead LOCKMGR_DEAD_AFTER(its own lease) after we first received its version, by our
+ * own clock; or earlier, if DynamoDB's clock shows that (lockmgr_clock.c).  A gate is dead by our
+ * own clock only.  A write that removes dead entries or a dead gate names their versions in its
+ * condition.  So an old view does no harm: if one of them has been renewed since, DynamoDB refuses
+ * the write.
  *-------------------------------------------------------------------------
  */
 
@@ -40,7 +41,10 @@ is_ours(const lockmgr *lm, const lm_entry *entry)
 	return strcmp(entry->incarnation, lm->incarnation) == 0;
 }
 
-/* One of ours with a retired nonce belongs to no session. */
+/*
+ * Is the entry dead?  An entry of ours is also dead if its version is a retired nonce, because it
+ * belongs to no session.
+ */
 static bool
 is_dead(const lockmgr *lm, int64_t now, const lm_entry *entry)
 {
@@ -65,7 +69,7 @@ lm_our_entry(const lockmgr *lm, const lm_lock *lock)
 	return find_entry(lock->shared, lm->incarnation);
 }
 
-/* Does anybody else have an entry, as far as we know? */
+/* Does any other cluster have an entry, as far as we know? */
 bool
 lm_shared_by_others(const lockmgr *lm, const lm_lock *lock)
 {
@@ -73,9 +77,9 @@ lm_shared_by_others(const lockmgr *lm, const lm_lock *lock)
 }
 
 /*
- * Records what an item that was received now tells of shared mode.  When memory is
- * short, nothing is known: as to a client that has no shared mode, the item is then one
- * holder's, dead when it has not changed for the longest lease in it.
+ * Records what an item that was received now tells of shared mode.  When memory is short, we know
+ * nothing of that.  The item then counts as one holder's, as it does for clients that do not know
+ * shared mode: it is dead when it has not changed for the longest lease in it.
  */
 void
 lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now, const dynamo_shared *seen)
@@ -133,7 +137,7 @@ lm_is_our_gate(const lm_lock *lock)
 		 strcmp(lock->shared->gate, lock->old_gate) == 0);
 }
 
-/* Do clusters share the lock that the first in the queue wants exclusively? */
+/* Does the first session in the queue want the lock exclusively, while clusters share it? */
 bool
 lm_needs_gate(const lm_lock *lock)
 {
@@ -148,10 +152,13 @@ gate_dead_at(const lm_shared *shared)
 }
 
 /*
- * Does a gate keep us from sharing the lock?  While we have the lock, we let sessions in
- * without a request, and see the item a few times in a lease of ours only, which may be
- * longer than the waiter's.  So a gate is dead only if we have seen it unchanged at the
- * end of its lease, not if we have not looked since.
+ * Does another cluster's gate keep us from sharing the lock with more sessions?
+ *
+ * A gate is dead only if an item that we received at the end of its lease, or later, shows it
+ * unchanged.  The mere passing of its lease does not count: while we have the lock, we let
+ * sessions in without a request, and see the item a few times in a lease of ours.  If that is
+ * longer than the gate's, the waiter may have renewed the gate several times between two of our
+ * looks.
  */
 bool
 lm_gate_stands(const lm_lock *lock)
@@ -160,14 +167,14 @@ lm_gate_stands(const lm_lock *lock)
 		lock->shared->received < gate_dead_at(lock->shared);
 }
 
-/* The version of the gate that a write may pass, or "". */
+/* The version of a gate that does not keep us out, so that a write may remove it; or "". */
 const char *
 lm_dead_gate(const lm_lock *lock)
 {
 	return lock->shared != NULL && !lm_gate_stands(lock) ? lock->shared->gate : "";
 }
 
-/* When the next of what we saw will be dead; INT64_MAX: never. */
+/* When the next of the entries, or the gate, that we saw is dead by our clock; INT64_MAX: never. */
 int64_t
 lm_next_death(int64_t now, const lm_lock *lock)
 {
@@ -186,8 +193,9 @@ lm_next_death(int64_t now, const lm_lock *lock)
 }
 
 /*
- * Names the dead that a write removes: all of other clusters.  A repetition may name
- * others than the first copy; only one copy is ever applied.
+ * Names what a write that adds permits removes: dead entries of other clusters, and a dead gate.
+ * A repetition may name others than the first copy did, since only one of all copies is ever
+ * applied.
  */
 void
 lm_name_dead(const lockmgr *lm, int64_t now, const lm_lock *lock,
@@ -211,8 +219,9 @@ lm_name_dead(const lockmgr *lm, int64_t now, const lm_lock *lock,
 }
 
 /*
- * May our entry have so many more, within the limit, beside those of living entries?  If we do
- * not know, DynamoDB will say.
+ * May our entry have so many more permits, as far as we know?  Together with those of all living
+ * entries they must be within the limit.  If we know nothing, the answer is true: DynamoDB will
+ * say.
  */
 bool
 lm_has_permits(const lockmgr *lm, int64_t now, const lm_lock *lock, int32_t permits,
@@ -227,7 +236,10 @@ lm_has_permits(const lockmgr *lm, int64_t now, const lm_lock *lock, int32_t perm
 	return (int64_t) lock->shared->total - admission.freed + permits <= limit;
 }
 
-/* May we add an entry, or replace our own dead one? */
+/*
+ * As far as we know, may we share the lock with the clusters that do, by adding an entry or
+ * replacing a dead one of ours?
+ */
 bool
 lm_can_join(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request *request)
 {
@@ -247,8 +259,8 @@ lm_can_join(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_reques
 }
 
 /*
- * Our entry in the item of a result, if that is in this epoch; also if the item is
- * unusable to those who want the lock.
+ * Our entry in the item of a result, if the item is in this epoch; else NULL.  The entry is found
+ * even if the rest of the item is unusable.
  */
 const dynamo_entry *
 lm_entry_in(const lockmgr *lm, const char *epoch, const dynamo_result *result)
@@ -267,7 +279,7 @@ lm_pending_epoch(const lease *l, char epoch[DYNAMO_EPOCH_SIZE])
 		memmove(epoch, l->epoch, DYNAMO_EPOCH_SIZE);
 }
 
-/* Does the refused item show that an earlier copy of the pending write was applied? */
+/* Does the item of a refusal show that an earlier copy of the pending write was applied? */
 bool
 lm_stands(const lockmgr *lm, const lease *l, const dynamo_result *result)
 {
@@ -283,27 +295,35 @@ lm_stands(const lockmgr *lm, const lease *l, const dynamo_result *result)
 }
 
 /*-------------------------------------------------------------------------
- * A cluster that waits is heard.
+ * Marks: a cluster that waits is heard.
  *
- * Who takes a lock again as soon as he has released it leaves it free for less time than
- * passes between two polls.  So a cluster that has waited for a while marks the item, and
- * repeats that while it waits.  The reply to a release shows the mark to the holder's
- * cluster, which then stays back for two polls of the other one and a round trip: once
- * for each mark, unless others have had the lock since.
+ * Example: a session of cluster 1 takes a lock again as soon as it has released it, so the lock is
+ * free for a millisecond each time.  Cluster 2 polls every 250 ms, and hardly ever finds it free.
  *
- * A mark has no part in who may have the lock.  It may be lost, late, a dead cluster's, or
- * forged: that costs a moment.  See "Waiting and hand-over" in doc/internals/protocol.md.
+ *	 - When cluster 2 has waited for a second, it marks the item: it writes the attribute
+ *	   "wanted", which says who waits, how often that cluster polls, and until when the mark
+ *	   counts.  It repeats the mark while it waits.
+ *	 - The reply to the next release shows the mark to cluster 1, which then stays back: it sends
+ *	   no acquire for two polls of cluster 2 and a round trip, here 0.6 s.
+ *	 - Cluster 1 stays back once for each mark, unless others have had the lock since.  So a
+ *	   cluster that has gone costs one pause.
+ *
+ * No condition reads a mark: marks do not decide who may have the lock.  A mark that is lost, late,
+ * forged, or a dead cluster's costs a moment.  See "Waiting and hand-over" in
+ * doc/internals/protocol.md.
  *-------------------------------------------------------------------------
  */
 
-#define MARK_AFTER_US	INT64_C(1000000)	/* of waiting; and between two marks */
-#define MARK_MS			INT64_C(10000)	/* a mark counts for so long, */
-#define MARK_BELIEVED_MS	(MARK_MS + 5000)	/* ... or longer, by clocks that differ */
-#define MARK_EARLY_US	INT64_C(2000000)	/* it is repeated before it ends */
+#define MARK_AFTER_US	INT64_C(1000000)	/* how long a cluster waits before it marks the
+											 * item, and between two marks */
+#define MARK_MS			INT64_C(10000)	/* a mark counts for so long */
+#define MARK_BELIEVED_MS	(MARK_MS + 5000)	/* a later end is ignored; 5 s are for clocks
+												 * that differ */
+#define MARK_EARLY_US	INT64_C(2000000)	/* a mark is repeated so long before its end */
 #define ROUND_TRIP_US	INT64_C(100000)
 #define STAY_BACK_MAX_US	INT64_C(1000000)
 
-/* By DynamoDB's clock, does the item have a mark that counts? */
+/* Does the item have a mark that counts, by DynamoDB's clock? */
 static bool
 is_marked(const lockmgr *lm, int64_t now, const dynamo_item *item)
 {
@@ -317,7 +337,10 @@ is_our_mark(const lockmgr *lm, const dynamo_item *item)
 	return strcmp(item->wanted_by, lm->incarnation) == 0;
 }
 
-/* Two polls and a round trip, as the mark says. */
+/*
+ * How long to stay back for the item's mark: two polls of the cluster that waits, and a round
+ * trip.
+ */
 static int64_t
 pause_us(const dynamo_item *item)
 {
@@ -339,10 +362,17 @@ leaves_room(const lockmgr *lm, int64_t now, const lm_lock *lock, int32_t permits
 }
 
 /*
- * The item was received now; or no item, as in some replies about a lease of ours.  As long as the
- * permits that another cluster's mark wants are not free, we leave them, or it would never find
- * enough; when they are, we pause once, as after the release of a lock.  While somebody has the
- * lock exclusively, nobody can take any.  Who shares the lock does not hear a mark without a number.
+ * Notes the mark of an item that was received now.  Some replies about a lease of ours show no
+ * item: then nothing changes.  If another cluster's mark wants permits, yields_until says until
+ * when we leave those to it:
+ *
+ *	 - As long as the permits are not free, until the end of the mark.  If we took each permit
+ *	   that becomes free, a cluster that wants 3 of 5 would never find 3 free at once.
+ *	 - When they are free, for one pause, as after the release of a lock; once for each mark.
+ *	 - While somebody has the lock exclusively, yields_until does not change: nobody can take
+ *	   permits.
+ *
+ * A mark that names no number of permits does not count while the lock is shared.
  */
 void
 lm_note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
@@ -369,7 +399,10 @@ lm_note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *i
 	}
 }
 
-/* Would so many more permits for the request be ones that are left to another cluster? */
+/*
+ * Must the request do without so many more permits, because we leave them to another cluster's
+ * mark?
+ */
 bool
 lm_yields(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request *request,
 		  int32_t permits)
@@ -378,7 +411,10 @@ lm_yields(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request 
 		!leaves_room(lm, now, lock, permits);
 }
 
-/* Has another client let go of the lock since we wait, or have marked it, and we did not get it? */
+/*
+ * Has the lock got another holder since we began to wait, or last marked the item?  Then it was
+ * free in between, and we have missed that.
+ */
 bool
 lm_has_changed_hands(const lm_lock *lock)
 {
@@ -386,10 +422,20 @@ lm_has_changed_hands(const lm_lock *lock)
 }
 
 /*
- * Is the next poll to mark the item?  Not for a campaign, which is in no hurry, nor if the
- * holder is another client, who does not look; who waits for a lock that others share sets a gate.
- * Another cluster's mark will do, unless the lock has changed hands in spite of it; our own, if it
- * has the right number, and nobody has written the item since: perhaps we missed a pause.
+ * Is the next poll to mark the item?  Not
+ *
+ *	 - for a campaign, which is in no hurry;
+ *	 - if the holder is another kind of client, which does not look for marks;
+ *	 - if clusters share the lock, unless the session wants permits: an exclusive waiter sets a
+ *	   gate;
+ *	 - in the first second of a wait, and in the second after our last mark.
+ *
+ * Otherwise
+ *
+ *	 - if no mark counts any more, or ours soon will not.  Another cluster's mark serves us, too;
+ *	 - if the lock has changed hands in spite of the mark;
+ *	 - if our mark is for permits, and asks for another number than the first session in the
+ *	   queue wants, or somebody has written the item since: perhaps we missed a pause.
  */
 bool
 lm_mark_is_due(int64_t now, const lm_lock *lock)
@@ -421,7 +467,10 @@ lm_describe_mark(const lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *wr
 	};
 }
 
-/* That is no trouble: polls go on, and the next mark is not in a hurry. */
+/*
+ * A mark could not be written.  That is no trouble of the lock: polls go on, and the next mark
+ * comes MARK_MS later.
+ */
 void
 lm_mark_failed(int64_t now, lm_lock *lock)
 {
@@ -429,8 +478,8 @@ lm_mark_failed(int64_t now, lm_lock *lock)
 }
 
 /*
- * The longest time between two polls: our mark may promise less.  What a mark of the manager
- * before us promised, we do not know.
+ * The longest time between two polls: the given interval, or less if our mark promises that.  We
+ * do not know what a mark of the previous manager promised.
  */
 int64_t
 lm_longest_promised(int64_t now, const lm_lock *lock, int64_t interval)
@@ -439,7 +488,7 @@ lm_longest_promised(int64_t now, const lm_lock *lock, int64_t interval)
 		lock->mark_poll_us < interval ? lock->mark_poll_us : interval;
 }
 
-/* We have acquired the lock, and have removed our mark. */
+/* We have acquired the lock.  Our mark was removed with the same write. */
 void
 lm_have_asked(lm_lock *lock)
 {
@@ -447,7 +496,10 @@ lm_have_asked(lm_lock *lock)
 	lock->marked_until = lock->asked_at = 0;
 }
 
-/* The lock is released; the item was this before. */
+/*
+ * We have released the lock, and the item was this before.  If it has another cluster's mark, we
+ * stay back.
+ */
 void
 lm_hear(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 {
@@ -464,13 +516,13 @@ lm_hear(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 /*-------------------------------------------------------------------------
  * What we saw of another client's lock.
  *
- * Another client's version is dead LOCKMGR_DEAD_AFTER(its lease) after we first
- * received it, by our own clock; or at once, by DynamoDB's: see lockmgr_clock.c.  See
- * "Time" in doc/internals/protocol.md.
+ * Another client's version is dead LOCKMGR_DEAD_AFTER(its lease) after we first received it, by
+ * our own clock; or earlier, if DynamoDB's clock shows that (lockmgr_clock.c).  See "Time" in
+ * doc/internals/protocol.md.
  *-------------------------------------------------------------------------
  */
 
-/* The moment from which the version we see is dead. */
+/* The moment from which the version that we saw is dead, by our own clock. */
 static int64_t
 version_dead_at(const lm_lock *lock)
 {
@@ -491,7 +543,10 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 	bool		same_owner;
 	bool		same_token;
 
-	/* Nobody can wait for that: the next acquire is refused, and tells why. */
+	/*
+	 * A keptUntil that is absurd is no time to wait for: the next acquire is refused, and that
+	 * refusal becomes an error.
+	 */
 	if (lm_is_kept_too_long(lm, now, kept_until_ms))
 		kept_until_ms = 0;
 	same_kept = lock->kept_until_ms == kept_until_ms;
@@ -517,7 +572,10 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 		return;
 	}
 
-	/* Late copies of a dead owner's writes have all arrived when a lease has passed. */
+	/*
+	 * A new version shows that its owner lives, if we have known that owner for longer than a
+	 * lease. Before that, the write may be a late copy of a dead owner's.
+	 */
 	if (!same_owner)
 		lock->owner_seen = now;
 	else if (now - lock->owner_seen > LOCKMGR_DEAD_AFTER(item->lease_ms * 1000) &&
@@ -540,9 +598,9 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 }
 
 /*
- * The version that an acquire may overwrite although it is not released, or "": it
- * is dead, or was written by an abandoned acquire of our own, and the lock is not kept.
- * If clusters share it, all of them must be dead.
+ * The version that an acquire may overwrite although the item is not released; or "".  Either the
+ * version is dead (if clusters share the lock: all their entries are), or an abandoned acquire of
+ * ours wrote it.  A lock that is kept (keptUntil) cannot be overwritten.
  */
 const char *
 lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
@@ -578,7 +636,10 @@ lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_reques
 		((open && !lm_gate_stands(lock)) || lm_can_join(lm, now, lock, request));
 }
 
-/* When a waiting session may become ready without another look; INT64_MAX: never. */
+/*
+ * When a waiting session may become ready although the item does not change: at a death, or at the
+ * end of keptUntil.  INT64_MAX: never.
+ */
 int64_t
 lm_ripe_at(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {

@@ -18,14 +18,16 @@
 #define TOKENS			256
 
 /*
- * To share a request, a renewal may be sent early by this part of its lease; a
- * repetition only by so little, to preserve the jitter, or if it is postponed, by this part of the
- * time left.
+ * How much earlier than due a renewal may be sent, to share a request with others:
+ *
+ *	 - the first attempt: by this part of its lease (1.7 s of 20 s);
+ *	 - a repetition: by RETRY_EARLY_US, which preserves the jitter;
+ *	 - a repetition that is postponed for want of budget: by this part of the time left.
  */
 #define EARLY_PART		12
 #define RETRY_EARLY_US	INT64_C(20000)
 #define POSTPONED_PART	16
-#define ALONE_PART		16		/* of the lease, between two last resorts */
+#define ALONE_PART		16		/* part of the lease that passes between two last resorts */
 
 void
 lm_new_nonce(lockmgr *lm, lm_lock *lock)
@@ -70,7 +72,7 @@ lm_unsubmit_look_up(lockmgr *lm, lm_session *session)
 	heap_set(&lm->ready_look_ups, &session->ready, INT64_MAX);
 }
 
-/* An unused call, or NULL at the limit of calls in flight. */
+/* Takes an unused call; NULL if as many calls as allowed are in flight. */
 static lm_call *
 take_call(lockmgr *lm, int64_t now, bool renewal)
 {
@@ -93,10 +95,13 @@ take_call(lockmgr *lm, int64_t now, bool renewal)
 }
 
 /*
- * One attempt may take a third of the time left to the deadline, so that others can follow.  But it
- * may always take twice as long as the slowest of the last replies, even beyond the deadline: a
- * reply that takes longer than that third would never be heard, nor would one to a batch that other
- * locks share, which have more time.
+ * How long an attempt of the lock's call may take:
+ *
+ *	 - a third of the time left to the deadline, so that other attempts can follow;
+ *	 - but at least twice as long as the slowest of the last replies, even beyond the deadline.
+ *	   If replies take longer than that third, none would ever be heard; nor would those to a
+ *	   batch, whose time-out is that of its most urgent renewal;
+ *	 - at most the request time-out, and the retry time-out.
  */
 static int64_t
 attempt_timeout(const lockmgr *lm, int64_t now, const lm_lock *lock)
@@ -122,8 +127,8 @@ attempt_timeout(const lockmgr *lm, int64_t now, const lm_lock *lock)
 }
 
 /*
- * When a shorter lease is sent, the old deadline is no longer valid, because
- * others count the new length.
+ * The pending renewal is sent now.  If it writes a shorter lease, the deadline moves forward at
+ * once, because others count the new length.
  */
 static void
 shorten_belief(lockmgr *lm, lm_lock *lock)
@@ -142,10 +147,12 @@ shorten_belief(lockmgr *lm, lm_lock *lock)
 }
 
 /*
- * The first token is DynamoDB's time in microseconds, but above every token of the
- * lock, also of writes that were given up: if they are barred, this one is not.  While
- * sessions of this cluster compete, the write reserves more than one.  With more than
- * TOKENS, they would run ahead of DynamoDB's time.
+ * Reserves tokens for the lock's pending write.  The first one is DynamoDB's time in microseconds,
+ * or, if that is not above every earlier token of the lock, the next above those.  Tokens of
+ * writes that were given up count: a bar against them must not refuse this write.
+ *
+ * If sessions of this cluster compete for the lock, the write reserves TOKENS, so that the lock
+ * can pass on without a request; else one.  With more, tokens would run ahead of DynamoDB's time.
  */
 static void
 reserve_tokens(const lockmgr *lm, int64_t now, lm_lock *lock)
@@ -163,7 +170,7 @@ reserve_tokens(const lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_raise_token(lock, pending->last_token);
 }
 
-/* What a write in shared mode has beside its dynamo_write, as long as that is needed. */
+/* What the dynamo_write of a write in shared mode points to. */
 typedef struct shared_part
 {
 	dynamo_shared_write shared;
@@ -217,8 +224,9 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write,
 		pending->first_sent = now;
 
 		/*
-		 * The token is of this moment, like the deadline: an older one could be
-		 * granted after a higher one if the item is deleted in between.
+		 * Tokens are reserved now, and not when the write was planned.  Otherwise, if the item is
+		 * deleted in between, a session of another cluster could get a token first that is higher
+		 * than ours.
 		 */
 		if (pending->op == DYNAMO_ACQUIRE || pending->op == DYNAMO_HAND_OVER)
 		{
@@ -281,8 +289,8 @@ send_call(lockmgr *lm, lm_call *call, dynamo_op op, bool repeat, int64_t timeout
 }
 
 /*
- * A poll may show the item as it was a moment ago: all that follows from it is a
- * conditional write.  What a session asks to see is read consistently.
+ * Describes a read.  maybe_stale: the reply may show the item as it was a moment ago.  That is
+ * enough for a poll, because only conditional writes follow from it.
  */
 static void
 describe_read(lockmgr *lm, const lm_lock *lock, bool maybe_stale, dynamo_write *write)
@@ -298,10 +306,10 @@ describe_read(lockmgr *lm, const lm_lock *lock, bool maybe_stale, dynamo_write *
 #define GATE_LEASE_MS	10000
 
 /*
- * A write that sets our gate for the first in the queue, or renews it.  If its outcome is
- * unknown, the next poll is a read, which shows the gate with this nonce, or the one
- * before.  It dies with the manager.  Whoever gives up leaves its gate behind, so its lease
- * is short, however long a lease the session wants.
+ * Describes a write that sets our gate for the first session in the queue, or renews it.  If the
+ * outcome is unknown, the next poll is a read, which shows whether the gate has this nonce or the
+ * one before.  The lease of a gate is short, however long a lease the session wants, because a
+ * session that gives up, or a worker that dies, leaves its gate in the item.
  */
 static void
 describe_gate(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write, shared_part *part)
@@ -328,7 +336,7 @@ describe_gate(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write, shar
 	};
 }
 
-/* Sends what locks wait for: a write, a read, or a poll. */
+/* Sends the calls of the locks in the ready queue: a write, a read, or a poll. */
 static void
 send_ready(lockmgr *lm, int64_t now)
 {
@@ -350,7 +358,7 @@ send_ready(lockmgr *lm, int64_t now)
 		lock->call = call;
 		if (lock->state == LOCK_READING)
 		{
-			/* A look-up may have shown another item since that was decided. */
+			/* A look-up may have shown another item since lm_poll() chose this. */
 			if (lock->sets_gate && lm_needs_gate(lock))
 				describe_gate(lm, now, lock, &write, &part);
 			else if (lock->marks && lock->seen)
@@ -395,8 +403,8 @@ send_bars(lockmgr *lm, int64_t now)
 }
 
 /*
- * Sends looks for permits: polls while we hold some; and the deletions of released items.
- * lm_look() has counted them.
+ * Sends looks for permits, which are polls while we have some; and deletions of released items.
+ * lm_look() has counted them in lock->look_ups.
  */
 static void
 send_looks(lockmgr *lm, int64_t now)
@@ -458,7 +466,10 @@ send_look_ups(lockmgr *lm, int64_t now)
 	}
 }
 
-/* The next renewal if it is due, or may be sent early to share a request. */
+/*
+ * The lock whose renewal comes next, if it is due; or, with "sharing", if it may be sent early in
+ * another renewal's request.  Else NULL.
+ */
 static lm_lock *
 due_renewal(lockmgr *lm, int64_t now, bool sharing)
 {
@@ -479,8 +490,11 @@ due_renewal(lockmgr *lm, int64_t now, bool sharing)
 }
 
 /*
- * Prepares a renewal, also of the item's holder if that is another by now, of its data if a
- * session wants that, and of the permits of our entry.
+ * Prepares a renewal.  Beside the version and the lease, it writes:
+ *
+ *	 - the holder, if the item shows an earlier one;
+ *	 - data, if a session wants that;
+ *	 - a change of the permits of our entry.
  */
 static void
 start_renewal(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -501,7 +515,10 @@ start_renewal(lockmgr *lm, int64_t now, lm_lock *lock)
 	}
 	if (l->mode != MODE_EXCLUSIVE)
 	{
-		/* If a copy of an earlier change may still arrive, this makes it void first. */
+		/*
+		 * If a late copy of a refused change may arrive, a plain renewal comes first: the new
+		 * version of our entry makes that copy void.
+		 */
 		int32_t		change = l->refused[0] == '\0' ? lm_wanted_change(lm, now, lock) : 0;
 
 		l->pending.kind = change != 0 ? DYNAMO_SHARED_CHANGE : DYNAMO_SHARED_RENEW;
@@ -517,9 +534,10 @@ start_renewal(lockmgr *lm, int64_t now, lm_lock *lock)
 }
 
 /*
- * Has it failed until a third of the lease is left, and might batches be the reason?
- * What is throttled or does not reach DynamoDB would fail alone, too.  One tries that for all; if it
- * fails, it is not the batches, and another one tries a little later.
+ * Is the renewal to go alone, as a last resort, because batches may be the reason why it fails?
+ * It is if it has failed until a third of the lease is left.  A renewal that DynamoDB throttles
+ * or that does not reach it would fail alone, too.  One renewal in each ALONE_PART of the lease
+ * tries this for all: if it fails, batches are not the reason.
  */
 static bool
 is_last_resort(const lockmgr *lm, int64_t now, const lm_lock *lock)
@@ -532,7 +550,7 @@ is_last_resort(const lockmgr *lm, int64_t now, const lm_lock *lock)
 		(lock->trouble == DYNAMO_UNKNOWN || !dynamo_is_transient(lock->trouble));
 }
 
-/* A change of permits is no statement of a batch, nor is one of data, nor a read. */
+/* Must the renewal go alone?  A batch can carry neither a change of permits or data, nor a read. */
 static bool
 is_alone(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
@@ -548,18 +566,22 @@ is_alone(const lockmgr *lm, int64_t now, const lm_lock *lock)
 	return l->refused[0] == '\0' && lm_wanted_change(lm, now, lock) != 0;
 }
 
-/* Nobody writes this version, so no item ever has it, however late the check arrives. */
+/*
+ * The version that the check expects.  Nobody writes it, so no item ever has it, however late the
+ * check arrives.
+ */
 #define NIL_UUID		"00000000-0000-0000-0000-000000000000"
 
 /*
- * The check of batches is due, and a renewal.  If that might be in a batch with others, if batches
- * were believed: sends the check, which is about it.  It waits for that.
+ * The check of batches is due, and so is a renewal.  If another renewal could share a batch with
+ * it, sends the check, as a statement about the lock of the first one; that renewal waits for the
+ * end of the check.  Returns whether the check was sent.
  */
 static bool
 send_check(lockmgr *lm, int64_t now, lm_call *call)
 {
 	lm_lock    *lock = due_renewal(lm, now, false);
-	const struct lease *l = &lock->lease->l;	/* it has one, for it is to be renewed */
+	const struct lease *l = &lock->lease->l;	/* not NULL, because the lock's renewal is due */
 	int64_t		at = lock->renewal.at;
 	const lm_lock *other;
 	dynamo_shared_write shared = {
@@ -662,15 +684,15 @@ lm_pump(lockmgr *lm, int64_t now)
 /*-------------------------------------------------------------------------
  * Are batches of renewals to be believed?
  *
- * A batch is PartiQL, which servers other than DynamoDB know badly, if at all.  One that
- * takes a statement for done although its condition is false would renew what somebody
- * else has got.  So the manager checks that first, by a batch of one statement about a lock
- * that it holds: the statement's condition is false for certain, and it would change
- * nothing.  Only if it is refused for its condition are renewals sent in batches.
+ * A batch is PartiQL, which servers other than DynamoDB know badly, if at all.  A server that
+ * ignores the condition of a statement, and reports success, would make us believe in a lock
+ * that somebody else has got.  So the manager checks the server before it sends batches.  The check
+ * is a batch of one statement about a lock that the manager holds.  Its condition is certainly
+ * false, and it would change nothing.  Only if the server refuses the statement for its condition
+ * does the manager send renewals in batches.
  *
- * Batches may fail later although single renewals succeed.  They are then checked again.
- * While they are in doubt, leases are renewed one by one, and the check is repeated ever more
- * seldom.
+ * If batches fail later although single renewals succeed, the manager checks again.  While
+ * batches are in doubt, it renews leases one by one, and repeats the check ever more seldom.
  *-------------------------------------------------------------------------
  */
 
@@ -678,7 +700,7 @@ lm_pump(lockmgr *lm, int64_t now)
 #define DOUBLINGS_MAX	10
 #define CHECKS_TOLD		3		/* so many fail before the host is told */
 
-/* Is it the check, and not a batch of renewals? */
+/* Is the call the check?  Batches of renewals have two statements or more. */
 bool
 lm_is_batch_check(const lm_call *call)
 {
@@ -715,8 +737,11 @@ lm_batch_checked(lockmgr *lm, int64_t now, const dynamo_reply *reply)
 }
 
 /*
- * If permission for PartiQL is missing, each statement is refused, also when the whole batch
- * is.  In doubt are batches if one fails although a renewal had succeeded alone before it was sent.
+ * The reply to a batch of renewals, which was sent at the given time.
+ *
+ *	 - Batches end for good if they are refused.  If permission for PartiQL is missing, DynamoDB
+ *	   refuses each statement, or the whole batch.
+ *	 - Batches are in doubt if one fails although a last resort had succeeded before it was sent.
  */
 void
 lm_batch_replied(lockmgr *lm, int64_t now, int64_t sent, const dynamo_reply *reply)

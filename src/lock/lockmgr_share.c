@@ -3,14 +3,18 @@
  * lockmgr_share.c
  *	  A lease in shared mode: several sessions have a hold on it.
  *
- * A shared lock's lease takes any number of holds without a request.  A
- * semaphore's lease has permits, which its holds use up: more are asked for by a
- * renewal that changes the permits of our entry, and what nobody here needs is
- * given back in the same way.  A permit passes from hold to hold without a
- * request, as an exclusive lock does: within a run, and to a session whose limit
- * is not lower than the one under which DynamoDB gave it.
+ * A shared lock's lease takes any number of holds without a request.
  *
- * While another cluster's waiter has set a gate, the lock is not shared further.
+ * A semaphore's lease has permits, which its holds use up.  Example: our entry in the item has 3
+ * permits.  Session A has a hold with 2 of them, B has 1.  Session C wants 1 more.
+ *
+ *	 - A renewal asks DynamoDB to change the permits of our entry to 4.
+ *	 - If B lets go first, its permit passes to C without a request.  As for an exclusive lock,
+ *	   that happens only within a run; and only if C's limit is not lower than the one under
+ *	   which DynamoDB gave the permit.
+ *	 - If nobody needs B's permit, the next renewal gives it back.
+ *
+ * While another cluster's waiter has set a gate, the lock is shared with no more sessions.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +22,10 @@
 
 #define LOOK_MIN_US		INT64_C(20000)
 
-/* The session's margin is a part of the lease that it asked for: the same part of this one. */
+/*
+ * The session's margin on this lease: the same part of it as of the lease that the session asked
+ * for. 2 s of 20 s become 1 s of 10 s.
+ */
 static int64_t
 margin_on(const struct lease *l, const lm_request *request)
 {
@@ -36,7 +43,7 @@ fits_lease(int64_t now, const lm_lock *lock, const lm_request *request)
 		now < lm_believed_end(l) - margin_on(l, request);
 }
 
-/* Can permits that our entry has already go to this session? */
+/* May permits that our entry has, and that no hold uses, go to this session? */
 static bool
 may_reuse(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request *request)
 {
@@ -45,9 +52,13 @@ may_reuse(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request 
 }
 
 /*
- * By how much the next renewal should change the permits of our entry.  What a
- * session here does not use at once goes back first.  A session that has just come
- * is tried without knowing whether there is room; then the item is looked at.
+ * By how many permits the next renewal should change those of our entry; 0: not at all.
+ *
+ *	 - Permits that no hold uses, and that cannot pass to the first session in the queue, go
+ *	   back.
+ *	 - If that session needs more, the renewal asks for them.  It does so the first time without
+ *	   knowing whether there is room.  When DynamoDB has refused that once, it asks again only if
+ *	   a look at the item shows room.
  */
 int32_t
 lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock)
@@ -70,7 +81,7 @@ lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock)
 	return request->ask.permits - unused;
 }
 
-/* The first in the queue gets a hold beside the others. */
+/* Gives the session a hold on the lease beside the others. */
 static void
 let_in(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 {
@@ -87,7 +98,10 @@ let_in(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	lm_grant(lm, now, lock, session);
 }
 
-/* An answer to the first in the queue if it cannot have the lease; else false. */
+/*
+ * If a limit on leases keeps the first session in the queue from a hold, answers it, and returns
+ * true.
+ */
 static bool
 turn_away(lockmgr *lm, const lm_lock *lock)
 {
@@ -101,8 +115,8 @@ turn_away(lockmgr *lm, const lm_lock *lock)
 }
 
 /*
- * Is the first in the queue a try that must see first whether another cluster's mark still counts?
- * What we know of it is older than the try.
+ * Is the first session in the queue a try that waits for a look at the item?  It does if we leave
+ * permits to another cluster's mark, and what we know of the item is older than the try.
  */
 bool
 lm_looks_for_try(int64_t now, const lm_lock *lock)
@@ -113,8 +127,8 @@ lm_looks_for_try(int64_t now, const lm_lock *lock)
 }
 
 /*
- * When to look at the item for permits, or for the end of a gate; 0: it would not
- * help.
+ * When to look at the item for permits, or for the end of a gate, for the first session in the
+ * queue; 0: a look would not help it.
  */
 static int64_t
 next_look(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -144,9 +158,9 @@ next_look(lockmgr *lm, int64_t now, lm_lock *lock)
 }
 
 /*
- * The lease is ours, and no call is in flight: gives holds to the first in the queue,
- * as long as they fit, and plans the next change of permits.  Returns whether any
- * session has a hold.
+ * The lease is ours, and no call is in flight: gives holds to sessions from the front of the
+ * queue, as long as they fit, and plans the next change of permits.  Returns whether any session
+ * has a hold.
  */
 bool
 lm_admit(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -185,7 +199,10 @@ lm_admit(lockmgr *lm, int64_t now, lm_lock *lock)
 	return true;
 }
 
-/* DynamoDB has given more permits: they are for the session that waited for them. */
+/*
+ * DynamoDB has added permits to our entry: gives them to the session that asked for them, if it
+ * still waits.
+ */
 void
 lm_give_permits(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -199,8 +216,8 @@ lm_give_permits(lockmgr *lm, int64_t now, lm_lock *lock)
 }
 
 /*
- * Gives a session a hold although others wait before it, because a session that has
- * the lock waits for it.  Not while a renewal is in flight.
+ * Gives a session a hold although others wait before it, because a session that has the lock waits
+ * for this one.  Returns false if it cannot: it does not while a renewal is in flight.
  */
 bool
 lm_let_in(lockmgr *lm, int64_t now, lm_session *session)
@@ -215,7 +232,7 @@ lm_let_in(lockmgr *lm, int64_t now, lm_session *session)
 	return true;
 }
 
-/* A look for permits is due. */
+/* A look at the item for permits, or a deletion of the item, is due. */
 void
 lm_look(lockmgr *lm, lm_lock *lock)
 {

@@ -18,7 +18,7 @@ static const unsigned transitions[LOCK_STATE_COUNT] = {
 	TO(LOCK_ACQUIRING) |		/* a session is first in the queue */
 	TO(LOCK_POLLING) |			/* free permits are left to another cluster */
 	TO(LOCK_ADOPTED) |			/* the previous worker had a lease on it */
-	TO(LOCK_IDLE),				/* it stays back, or nobody waits any more */
+	TO(LOCK_IDLE),				/* its waiters stay back, or nobody waits any more */
 
 	[LOCK_ADOPTED] =
 	TO(LOCK_ACQUIRING) |		/* each as the saved lease says */
@@ -32,7 +32,7 @@ static const unsigned transitions[LOCK_STATE_COUNT] = {
 	TO(LOCK_HELD) |				/* confirmed in time, and still wanted */
 	TO(LOCK_POLLING) |			/* refused: another client has it */
 	TO(LOCK_HANDING_OVER) |		/* confirmed too late or unwanted, others wait */
-	TO(LOCK_RELEASING) |		/* the same, nobody waits */
+	TO(LOCK_RELEASING) |		/* confirmed too late or unwanted, nobody waits */
 	TO(LOCK_IDLE),				/* refused for another reason, or unwanted */
 
 	[LOCK_POLLING] =
@@ -44,24 +44,24 @@ static const unsigned transitions[LOCK_STATE_COUNT] = {
 	TO(LOCK_IDLE),				/* it is free or dead, or nobody waits any more */
 
 	[LOCK_HELD] =
-	TO(LOCK_HELD) |				/* let go, the next session has it */
-	TO(LOCK_RENEWING) |			/* a third of the lease has passed, less in a
-								 * batch; or the session asked */
-	TO(LOCK_HANDING_OVER) |		/* the same, but the lease does not fit it */
+	TO(LOCK_HELD) |				/* let go, the next session gets a hold on the lease */
+	TO(LOCK_RENEWING) |			/* a third of the lease has passed, or less if it shares a
+								 * batch; or a session asked for it */
+	TO(LOCK_HANDING_OVER) |		/* let go, the lease does not fit the next session */
 	TO(LOCK_RELEASING) |		/* let go, nobody waits, or the run is over */
 	TO(LOCK_LOST),				/* the deadline has passed */
 
 	[LOCK_RENEWING] =
 	TO(LOCK_HELD) |				/* confirmed in time */
 	TO(LOCK_HANDING_OVER) |		/* let go before it was confirmed, others wait */
-	TO(LOCK_RELEASING) |		/* the same, nobody waits; or given up */
+	TO(LOCK_RELEASING) |		/* let go before it was confirmed, nobody waits; or given up */
 	TO(LOCK_LOST) |				/* the deadline has passed */
 	TO(LOCK_IDLE),				/* refused: nothing of ours is in the item */
 
 	[LOCK_HANDING_OVER] =
 	TO(LOCK_HELD) |				/* confirmed: the next session has it */
 	TO(LOCK_HANDING_OVER) |		/* confirmed too late or unwanted, others wait */
-	TO(LOCK_RELEASING) |		/* the same, nobody waits */
+	TO(LOCK_RELEASING) |		/* confirmed too late or unwanted, nobody waits */
 	TO(LOCK_IDLE),				/* refused, or both leases are over */
 
 	[LOCK_RELEASING] =
@@ -75,7 +75,7 @@ static const unsigned transitions[LOCK_STATE_COUNT] = {
 								 * ours is in the item */
 };
 
-/* The states that the lock's lease may have then; 0: it has none. */
+/* The states that the lock's lease may have in each state of the lock; 0: the lock has no lease. */
 static const unsigned lease_states[LOCK_STATE_COUNT] = {
 	[LOCK_ADOPTED] =
 	TO(LEASE_ACQUIRING) | TO(LEASE_HELD) | TO(LEASE_RELEASING) | TO(LEASE_LOST),
@@ -94,9 +94,9 @@ lm_may_enter(lock_state from, lock_state to)
 }
 
 /*
- * The lock's lease fits the state, and somebody is there who holds a lock that is held.
- * The lock's timer is for what comes next in the state.  In every state, a renewal is due only
- * once that has been set again.
+ * Puts the lock into the state, and sets its timer for what comes next in that state.  No renewal
+ * is due then, until the caller sets lock->renewal.  The assertions demand that the transition is
+ * in the table, that the lock's lease fits the state, and that a lock that is held has a holder.
  */
 void
 lm_enter(lockmgr *lm, lm_lock *lock, lock_state state, int64_t timer)

@@ -4,10 +4,9 @@
  *	  The lock manager as a whole, and its tables: locks by name, sessions by
  *	  slot, retired nonces.
  *
- * A lock's struct exists while it is needed, and then as long as it is among the
- * max_remembered ones that were needed last: because we know since when we have
- * seen another client's version, the next session can take a dead holder's lock
- * over at once.
+ * A lock's struct exists while the lock is needed, and then as long as it is among the
+ * max_remembered ones that were needed last.  It knows since when we have seen another client's
+ * version.  So the next session can take a dead holder's lock over at once.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +24,7 @@ lm_random(lockmgr *lm)
 	return r;
 }
 
-/* What a request wants to write, when it has ended. */
+/* Frees the data and attributes that a request wants to write. */
 void
 lm_free_payload(lm_request *request)
 {
@@ -37,8 +36,8 @@ lm_free_payload(lm_request *request)
 }
 
 /*
- * The item's attribute_names are these, or NULL.  When memory is short, we know of none:
- * then the next acquire is refused, which shows them again.
+ * Notes the item's attribute_names, or NULL.  When memory is short, we know of none: then DynamoDB
+ * refuses the next acquire, and the refusal shows the names.
  */
 void
 lm_note_attributes(lm_lock *lock, const char *names)
@@ -83,7 +82,7 @@ grow_buckets(lockmgr *lm)
 	lm_lock   **buckets = calloc(count, sizeof(lm_lock *));
 
 	if (buckets == NULL)
-		return;					/* longer chains */
+		return;					/* the chains get longer */
 	for (size_t i = 0; i < lm->bucket_count; i++)
 	{
 		lm_lock    *next;
@@ -148,7 +147,7 @@ free_lock(lockmgr *lm, lm_lock *lock)
 	while (*link != lock)
 		link = &(*link)->hash_next;
 	*link = lock->hash_next;
-	heap_set(&lm->timers, &lock->timer, INT64_MAX); /* of a deletion */
+	heap_set(&lm->timers, &lock->timer, INT64_MAX); /* the timer of a deletion */
 	lm->lock_count--;
 	free(lock->shared);
 	free(lock->attribute_names);
@@ -216,7 +215,10 @@ lm_live_session(lockmgr *lm, lockmgr_session id)
 		session->id.generation == id.generation ? session : NULL;
 }
 
-/* INT64_MAX is refused elsewhere: there is no higher one. */
+/*
+ * A token of this value was seen, or reserved.  INT64_MAX does not count, because no token is
+ * above it: a session that meets it in the item gets an error.
+ */
 void
 lm_raise_token(lm_lock *lock, int64_t token)
 {
@@ -225,10 +227,9 @@ lm_raise_token(lm_lock *lock, int64_t token)
 }
 
 /*
- * Retires a nonce of ours: it belongs to no session, but may be in the item,
- * now or later.  For example, a session gives up while its acquire has no reply: if the
- * item then shows that nonce, our next session need not wait for the end of the lease.  It
- * has to if the list is full and has forgotten the nonce.
+ * Retires a nonce of ours: it belongs to no session, but may be in the item, now or later.  The
+ * next acquire takes an item with a retired nonce over at once.  The list has LM_RETIRED nonces.
+ * If it forgets one, the next session has to wait for a lease.
  */
 void
 lm_retire(lockmgr *lm, const char *version)

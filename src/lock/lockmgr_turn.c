@@ -14,7 +14,7 @@
  *-------------------------------------------------------------------------
  */
 
-/* Makes the lock's pending acquire or hand-over one for the first in the queue. */
+/* Fills in the lock's pending acquire or hand-over for the first session in the queue. */
 static void
 write_for_first(const lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -39,8 +39,12 @@ write_for_first(const lockmgr *lm, int64_t now, lm_lock *lock)
 }
 
 /*
- * Starts the write that acquires the lock as the first in the queue wants it.  To share it, we
- * join those who do; if there are none that we know of, we open the shared mode.
+ * Starts the write that acquires the lock in the mode that the first session in the queue wants.
+ * In shared mode:
+ *
+ *	 - If, as far as we know, clusters share the lock: JOIN adds our entry, REPLACE puts it in
+ *	   the place of an old entry of ours.
+ *	 - Else OPEN makes the item a shared one.
  */
 static void
 start_acquire(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -65,8 +69,8 @@ start_acquire(lockmgr *lm, int64_t now, lm_lock *lock)
 }
 
 /*
- * No session of this cluster has the lock, and no call is in flight: acquires it
- * for the first in the queue.
+ * No session of this cluster has the lock, and no call is in flight: acquires the lock for the
+ * first session in the queue.
  */
 void
 lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -100,7 +104,8 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 		}
 		lm_take_lease(lm, lock);
 		lock->delete_at = 0;
-		lock->look_deletes_item = false;	/* what waits to be sent is a look then */
+		lock->look_deletes_item = false;	/* if the deletion waits for a free call, a look is
+											 * sent in its place */
 		lm_resume_run(now, lock);
 		start_acquire(lm, now, lock);
 		write_for_first(lm, now, lock);
@@ -108,7 +113,7 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_submit(lm, lock);
 		return;
 	}
-	lock->asked_at = 0;			/* nobody waits */
+	lock->asked_at = 0;			/* nobody waits for another cluster */
 	lm_delete_if_due(lm, now, lock);
 	lm_remember(lm, lock);
 }
@@ -122,7 +127,7 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
  *-------------------------------------------------------------------------
  */
 
-/* Nobody believes in the lease any more. */
+/* No session believes in the lease any more, and the lease directory shows that. */
 static void
 end_belief(lockmgr *lm, lm_lease *lease)
 {
@@ -131,8 +136,9 @@ end_belief(lockmgr *lm, lm_lease *lease)
 }
 
 /*
- * Other sessions still have a hold on the lease.  Nothing has to be confirmed: the
- * session's permits pass on, or go back with the next change.
+ * A session has let go of its hold, and others still have holds on the lease.  DynamoDB need not
+ * confirm anything: the permits of the hold pass to the next session, or go back with the next
+ * change.
  */
 static void
 still_shared(lockmgr *lm, int64_t now, lm_lease *lease)
@@ -148,7 +154,7 @@ still_shared(lockmgr *lm, int64_t now, lm_lease *lease)
 		return;
 	}
 	if (lock->first == NULL)
-		lm_resume_run(now, lock);	/* while somebody waits, a run ends in time */
+		lm_resume_run(now, lock);	/* if sessions wait, the run must end at its time */
 	lm_note_let_go(now, lock);
 	if (lockmgr_limited(lease->l.mode) && lock->first != NULL && !lm_in_run(now, lock))
 		lm_end_run(now, lock);
@@ -159,8 +165,8 @@ still_shared(lockmgr *lm, int64_t now, lm_lease *lease)
 }
 
 /*
- * The session no longer wants the hold: it has released the lock, has ended, has
- * cancelled the request, or acknowledges the loss.
+ * The session no longer wants the hold: it has released the lock, has ended, has cancelled the
+ * request, or acknowledges the loss.
  */
 void
 lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold)
@@ -190,10 +196,10 @@ lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold)
 	if (lock->state == LOCK_LOST)
 		lm_lost_ended(lm, lock);
 	else
-		lm_hurry(lm, now, lock);	/* RENEWING: the renewal must end first */
+		lm_hurry(lm, now, lock);	/* RENEWING: the release follows when the renewal has ended */
 }
 
-/* Has the lock additional attributes, or does the first in the queue want some? */
+/* Does the item have additional attributes, or does the first session in the queue want some? */
 static bool
 changes_attributes(const lm_lock *lock)
 {
@@ -201,8 +207,12 @@ changes_attributes(const lm_lock *lock)
 }
 
 /*
- * May the first in the queue have a hold on the lease as it is?  Not if it wants
- * another length, other data or other attributes, or if the lease needs a renewal.
+ * May the first session in the queue get a hold on the lease as it is, without a request?  No if
+ *
+ *	 - it does not want the lock exclusively, or no reserved token is left;
+ *	 - it wants another length of the lease, or a minimum (at_least_ms);
+ *	 - it or the item has data or additional attributes;
+ *	 - less than half of the lease is left, or no more than the session's margin.
  */
 static bool
 fits_lease(int64_t now, const lm_lock *lock)
@@ -219,8 +229,8 @@ fits_lease(int64_t now, const lm_lock *lock)
 }
 
 /*
- * Gives the first in the queue a hold on the lease, without a request.  The item
- * shows the new holder after the next renewal.
+ * Gives the first session in the queue a hold on the lease, without a request.  The item shows
+ * that session from the next renewal on.
  */
 static void
 pass(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -239,9 +249,16 @@ pass(lockmgr *lm, int64_t now, lm_lock *lock)
 }
 
 /*
- * The lock is ours, and nobody has a hold on it: passes it on to the next session,
- * by a hand-over if need be, or releases it.  As long as it is kept, it is released,
- * even if nobody was granted it: the hand-over would be refused.
+ * The lease is ours, and no session has a hold on it.  What becomes of it:
+ *
+ *	 - In shared mode, sessions get holds that fit the lease: see lm_admit().
+ *	 - If the run lasts and the lease fits the next session, that one gets a hold without a
+ *	   request.
+ *	 - If only the lease does not fit, the next session gets the lock by a hand-over.
+ *	 - Else the lock is released.
+ *
+ * A lock that is kept (keptUntil) is always released, also if no session was ever granted it:
+ * DynamoDB would refuse the hand-over.
  */
 void
 lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -267,7 +284,7 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 	end_belief(lm, lock->lease);
 	if (lock->first != NULL)
 	{
-		/* A hand-over needs a token beyond the highest so far, and changes no attributes. */
+		/* A hand-over needs a token above the highest so far, and cannot change attributes. */
 		if (lm_in_run(now, lock) && !kept && lock->top_token < INT64_MAX && !changes_attributes(lock) &&
 			lock->lease->l.mode == MODE_EXCLUSIVE &&
 			lock->first->request.ask.mode == MODE_EXCLUSIVE)
@@ -290,7 +307,7 @@ lm_become_releasing(lockmgr *lm, lm_lock *lock, const char *expected)
 	struct lease *l = &lock->lease->l;
 	int64_t		pending_end = l->pending.first_sent + l->pending.lease_ms * 1000;
 
-	/* The item may have the version of an unsettled renewal or hand-over: see l->stray. */
+	/* If the unsettled renewal or hand-over (l->stray) was applied, others count its lease. */
 	if (l->stray[0] != '\0' && l->pending.op != DYNAMO_RELEASE && pending_end > l->lease_end)
 		l->lease_end = pending_end;
 	lm_new_write(lm, lock, DYNAMO_RELEASE, expected);
@@ -301,8 +318,9 @@ lm_become_releasing(lockmgr *lm, lm_lock *lock, const char *expected)
 }
 
 /*
- * A write was refused by this item, in which nothing of ours is left: the lease has ended.  For
- * who waits for its release, that is one, unless the deadline has passed.
+ * A write was refused, and the item in the result shows that nothing of ours is left in it: the
+ * lease has ended.  A session that waits for its release gets LOCKMGR_RELEASED before the
+ * deadline; after that, nobody knows what has ended the lease.
  */
 void
 lm_lease_gone(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result *result)
@@ -325,8 +343,9 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	if (result->status == DYNAMO_CONDITION_FAILED && !lm_stands(lm, &lease->l, result))
 	{
 		/*
-		 * It is still ours, but kept: the estimate of DynamoDB's clock has changed; or another
-		 * cluster has barred an acquire with a token that is not below ours.
+		 * The item still has our version, so the hand-over was refused for another reason: the
+		 * lock is kept, because our estimate of DynamoDB's clock has changed; or another cluster's
+		 * bar has raised the token above our first one.
 		 */
 		if (!result->item.released &&
 			strcmp(result->item.version, lease->l.pending.expected) == 0)
@@ -353,7 +372,10 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
 }
 
-/* In shared mode, the pending release takes us for the last one, or no longer. */
+/*
+ * In shared mode a release has two forms: LAST if we are the last cluster that shares the lock,
+ * and LEAVE if we are not.  Turns the pending release from one into the other.
+ */
 void
 lm_turn_release(lm_lock *lock)
 {
@@ -364,11 +386,15 @@ lm_turn_release(lm_lock *lock)
 }
 
 /*
- * The release was refused.  If the item has a version of ours, releases that: of a
- * renewal that was not settled, or of a refused change of permits that arrived late.
- * In shared mode, also the version that was expected: the last cluster to leave
- * releases the item, and we may have been wrong about being that.  Then the other form is
- * right, whatever we make of the other entries.
+ * The release was refused.  If the item has another version of ours, or, in shared mode, the
+ * expected one, releases that, and returns true:
+ *
+ *	 - Exclusive: the version of a renewal or hand-over that was not settled (l->stray).
+ *	 - Shared: that one, or the version of a refused change of permits that arrived late
+ *	   (l->refused).
+ *	 - Shared, the expected version: we were wrong about being the last cluster.  (The last one
+ *	   to leave releases the item.)  Then the other form of the release is right, whatever we
+ *	   know of the other entries.
  */
 static bool
 release_what_stands(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result *result)
@@ -438,16 +464,19 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	else
 	{
 		lm_observe_shared(lm, lock, now, NULL);
-		lm_note_attributes(lock, NULL); /* removed; or not known, see doc/internals/protocol.md */
+		lm_note_attributes(lock, NULL); /* the release removed them, if it knew them: see
+										 * "Additional attributes" in doc/internals/protocol.md */
 	}
 	lm_next_turn(lm, now, lock);
 }
 
 /*
- * A release or a hand-over has failed: repeats it, or gives up.  A hand-over is not repeated
- * once others may take the lock over, whatever the item contains.  A release is repeated until no
- * copy of an earlier write can replace the version any more, which would hold the lock for
- * nobody for another lease.
+ * A release or a hand-over has failed: repeats it, or gives up.
+ *
+ *	 - A hand-over is given up when others may take the lock over, whether the item has the lease
+ *	   before it or the one that it writes.
+ *	 - A release is repeated until no copy of an earlier write of ours can arrive any more.  Such
+ *	   a copy would replace the version, and hold the lock for nobody for another lease.
  */
 void
 lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -470,12 +499,12 @@ lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 	}
 	if (l->pending.op == DYNAMO_HAND_OVER)
 	{
-		/* The item has the old version or the new one, while no session here holds the lock. */
+		/* The item has the version before the hand-over or the hand-over's own: releases either. */
 		memcpy(l->stray, l->pending.version, sizeof(l->stray));
 		lm_become_releasing(lm, lock, l->version);
 		return;
 	}
-	/* Any of these may be in the item. */
+	/* The item may have any of these versions: our next acquire takes it over at once. */
 	lm_retire(lm, l->pending.expected);
 	if (l->stray[0] != '\0')
 		lm_retire(lm, l->stray);
@@ -487,27 +516,31 @@ lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_next_turn(lm, now, lock);
 }
 
-/* A lost lease was acknowledged, or is over: releases what may be left of it. */
+/*
+ * The loss of the lease was acknowledged, or the lease is over: releases what the item may still
+ * have of it.
+ */
 void
 lm_lost_ended(lockmgr *lm, lm_lock *lock)
 {
-	if (lock->call == NULL)		/* else when the renewal's call ends */
+	if (lock->call == NULL)		/* else lost_renewal_ended() comes back here */
 		lm_become_releasing(lm, lock, lock->lease->l.version);
 }
 
 /*-------------------------------------------------------------------------
  * Deleting the item of a released lock, if its holder wanted that.
  *
- * Without the item, only time keeps tokens rising: a token is a little ahead of
- * DynamoDB's clock, and a later acquire by another cluster could get a lower one.
- * So the lock is released as ever, and the item is deleted when its tokens are
- * certainly in the past, unless somebody has acquired the lock by then.  Another
- * cluster repeats an acquire, with the token of its first copy, for its retry timeout;
- * we wait twice our own, so the two may differ by that.  Then late copies of writes are
- * most likely gone, too.
+ * Without the item, only time keeps tokens rising.  A token is a little ahead of DynamoDB's
+ * clock, so soon after a deletion another cluster could get a lower one.  Therefore the item is
+ * deleted some time after the release, when its tokens are certainly in the past, and only if
+ * nobody has acquired the lock by then.
  *
- * That is forgotten with the worker, and when many other locks are remembered: the
- * item stays.
+ * How long: another cluster repeats an acquire, with the token of its first copy, for its
+ * retry timeout.  We wait for twice our own, so the other cluster's may be twice as long as ours.
+ * By then late copies of writes are most likely gone, too.
+ *
+ * A deletion that is due later is forgotten with the worker, or when many other locks are
+ * remembered: then the item stays.
  *-------------------------------------------------------------------------
  */
 
@@ -522,8 +555,8 @@ delete_after_us(const lockmgr *lm)
 }
 
 /*
- * The pending release is confirmed; its lease is still the lock's.  The item stays as
- * long as it keeps the lock from others.
+ * The pending release is confirmed, and the lock still has its lease: sets the time of the
+ * deletion. As long as keptUntil keeps the lock from others, the item must stay.
  */
 void
 lm_delete_later(const lockmgr *lm, int64_t now, lm_lock *lock)
@@ -538,22 +571,29 @@ lm_delete_later(const lockmgr *lm, int64_t now, lm_lock *lock)
 	lock->delete_at = (kept_end > now ? kept_end : now) + delete_after_us(lm);
 }
 
-/* Nobody here wants the lock. */
+/* No session of this cluster wants the lock: sends the deletion if it is due. */
 void
 lm_delete_if_due(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	if (lock->delete_at == 0 || now < lock->delete_at)
 		return;
 	lock->delete_at = 0;
-	/* If its tokens were ahead of the clock, only the item keeps the next ones above them. */
+	/*
+	 * If tokens are still ahead of DynamoDB's clock, only the item makes the next one higher: it
+	 * stays.
+	 */
 	if (lock->top_token >= now + lm->epoch_offset_us - DELETE_AFTER_MIN_US / 2)
 		return;
 	lock->look_deletes_item = true;
-	(void) lm_get_lock(lm, lock->name, lock->name_len); /* a call points to it now */
+	(void) lm_get_lock(lm, lock->name, lock->name_len); /* the call points to the lock, so the
+														 * lock must not be forgotten */
 	lm_look(lm, lock);
 }
 
-/* It was refused if somebody has acquired the lock, or has deleted the item. */
+/*
+ * The deletion's call has ended.  A refusal means that somebody has acquired the lock or deleted
+ * the item: then there is nothing more to do.
+ */
 void
 lm_delete_settled(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result *result)
 {

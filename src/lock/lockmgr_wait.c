@@ -4,7 +4,7 @@
  *	  Waiting for a lock: the outcome of an acquire, and polling a lock that
  *	  another client holds.
  *
- * Calls are made for the first in the queue, so twenty waiting sessions cost as
+ * Calls are made for the first session in the queue only, so twenty waiting sessions cost as
  * many reads as one.
  *
  *-------------------------------------------------------------------------
@@ -22,9 +22,9 @@
 #define REFUSALS_MAX	10
 
 /*
- * A listing does not replace remembered locks, because locks that sessions have
- * needed are worth more.  The result is false if this cluster has a lease for
- * the lock, or sessions that wait for it: a try would not get it.
+ * A listing does not displace remembered locks: a lock that sessions have needed is worth more
+ * than one that somebody has listed.  The result is false if this cluster has a lease for the
+ * lock, or sessions that wait for it, because a try would not get the lock.
  */
 bool
 lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
@@ -49,7 +49,10 @@ lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
 	return dead;
 }
 
-/* Our gate keeps the lease that it was set with, also when another session waits by now. */
+/*
+ * When our gate must be renewed: after a third of the lease that it was set with.  By then another
+ * session, with another lease, may be the first that waits.
+ */
 static int64_t
 gate_renewal_at(const lm_lock *lock)
 {
@@ -57,8 +60,8 @@ gate_renewal_at(const lm_lock *lock)
 }
 
 /*
- * A campaign waits for days, and is in no hurry: it looks every tenth of a lease, but at
- * least a second apart.
+ * A campaign waits for days, and is in no hurry: it polls every tenth of its lease, but at least a
+ * second apart.
  */
 int64_t
 lockmgr_campaign_interval(int64_t lease_us)
@@ -66,7 +69,7 @@ lockmgr_campaign_interval(int64_t lease_us)
 	return lease_us / 10 > CAMPAIGN_MIN_US ? lease_us / 10 : CAMPAIGN_MIN_US;
 }
 
-/* The longest time between two polls. */
+/* The longest time between two polls; busy: the lock has changed hands lately. */
 static int64_t
 longest_interval(const lockmgr *lm, bool busy)
 {
@@ -74,16 +77,20 @@ longest_interval(const lockmgr *lm, bool busy)
 }
 
 /*
- * Sets the timer for the next poll of another client's lock.  The interval is a
- * twentieth of the time already waited, so that a poll is late by a few per cent
- * at most.  A lock that changed hands lately is polled more often, to hit the
- * moment in which another cluster's waiters stay back: see lockmgr_clock.c.
- * A lock that nobody holds, but which is kept, seldom becomes free earlier.
- * A poll never comes later than the moment of death, the end of the time for which the
- * lock is kept, or the renewal of our gate.
+ * Sets the timer for the next poll of another client's lock.  The interval is a twentieth of the
+ * time already waited, so that a poll is late by a few per cent at most.  For example, after 2 s
+ * the next poll comes 75 to 100 ms later.  Exceptions:
  *
- * A poll may be stale.  One that shows a version that another has replaced restarts
- * the count to the take-over: it comes later, by no more than the read was behind.
+ *	 - A lock that changed hands lately is polled more often, to hit the moment in which another
+ *	   cluster's waiters stay back: see lockmgr_clock.c.
+ *	 - While our mark is in the item, polls come as often as it promises.
+ *	 - A campaign polls rarely; so does anybody while a released lock is kept (keptUntil),
+ *	   because that seldom ends early.
+ *	 - A poll never comes later than the moment at which the version is dead, the lock is no
+ *	   longer kept, or our gate must be renewed.
+ *
+ * A poll may be stale.  One that shows a version that was replaced already restarts the count to
+ * the take-over, which then comes later by as much as the read was behind, and no more.
  */
 void
 lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -107,7 +114,7 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 		interval = lockmgr_campaign_interval(lock->first->request.ask.lease_ms * 1000) / 3 * 4;
 	if (!lock->seen && lm_is_kept(lm, now, lock->kept_until_ms))
 		interval = POLL_KEPT_US;
-	/* A quarter is taken off at random. */
+	/* The interval is shortened at random, by up to a quarter. */
 	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));
 	if (now + interval > lm_ripe_at(lm, now, lock))
 		interval = lm_ripe_at(lm, now, lock) - now;
@@ -117,9 +124,13 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 }
 
 /*
- * The next poll is due; a dead version is taken over without one.  A waiter sets a gate, so that
- * clusters that share the lock let in nobody else, and renews it: the reply shows the item, so that
- * is a poll as well.
+ * The next poll is due.
+ *
+ *	 - If the session can get the lock, as far as we know, an acquire goes out instead.
+ *	 - If clusters share the lock and the session wants it exclusively, the poll sets a gate, so
+ *	   that those clusters let in nobody else, or renews our gate.
+ *	 - If the session has waited for a while, the poll writes our mark.
+ *	 - Else it is a read.  The replies to the writes show the item as well.
  */
 void
 lm_poll(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -155,9 +166,9 @@ lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 }
 
 /*
- * The session was refused once more although, by the item, it can have what it wants.  What
- * we knew may have been old, or the item was read a moment after the refusal; but if that
- * goes on, the session gets an error.
+ * The session was refused again although the item shows that it can have what it wants; "refusals"
+ * is how often in a row.  Once is normal: what we knew was old, or the item was read a moment
+ * after the refusal.  Later ones are tried again ever more slowly, and too many are an error.
  */
 void
 lm_refused_in_vain(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session, dynamo_op op,
@@ -177,7 +188,10 @@ lm_refused_in_vain(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 		lm_answer(lm, session, &answer);
 }
 
-/* What is wrong with the item, or else whether it is kept too long; or NULL. */
+/*
+ * Returns "wrong", which says what is wrong with the item; if that is NULL, whether keptUntil is
+ * absurd; else NULL.
+ */
 static const char *
 or_kept_too_long(const lockmgr *lm, int64_t now, const dynamo_item *item, const char *wrong)
 {
@@ -192,7 +206,10 @@ lockmgr_unusable(const lockmgr *lm, int64_t now, const dynamo_item *item,
 	return or_kept_too_long(lm, now, item, dynamo_unusable(item, shared));
 }
 
-/* The acquire was refused: another client has the lock, or our token was too low. */
+/*
+ * The acquire was refused: another client has the lock, our token was too low, or we knew the item
+ * badly.
+ */
 static void
 acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 				const dynamo_result *result)
@@ -200,25 +217,29 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	const dynamo_item *item = &result->item;
 	lease_write pending = lock->lease->l.pending;
 	bool		shared = lock->lease->l.mode != MODE_EXCLUSIVE;
-	const char *known = lock->attribute_names;	/* of the additional attributes */
+	const char *known = lock->attribute_names;	/* names of additional attributes */
 	bool		other_attributes = known != NULL && item->attribute_names != NULL ?
 		strcmp(known, item->attribute_names) != 0 : known != item->attribute_names;
 	lm_session *session = lm_pending_session(lm, lock->lease);
 	bool		wants_shared = session != NULL && session->request.ask.mode != MODE_EXCLUSIVE;
 
-	/* What in the item keeps everybody from getting the lock as this session wants it. */
+	/* What in the item keeps everybody from getting the lock in the session's mode, or NULL. */
 	const char *wrong = or_kept_too_long(
 		lm, now, item, dynamo_obstacle(item, wants_shared ? result->shared : NULL));
 
 	/*
-	 * Was it refused only because our clock is behind the last holder's?  Perhaps, in shared mode.
-	 * The next token is above the item's.
+	 * Was the acquire refused only because the item's token is not below ours, as our clock is
+	 * behind the last holder's?  In shared mode that is only a guess.  The next acquire has a
+	 * higher token.
 	 */
 	bool		too_low = item->token >= pending.first_token &&
 		(!item->exists || item->released || shared ||
 		 strcmp(item->version, pending.expected) == 0);
 
-	/* Another copy may be under way, unless this item keeps it out for ever. */
+	/*
+	 * An earlier copy may be on its way.  The item's token may keep it out for ever; if not, bar
+	 * it.
+	 */
 	if (lock->outcome_unknown && !lm_is_barred(&pending, item))
 		lm_bar(lm, now, lock);
 	else
@@ -227,7 +248,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_observe(lm, now, lock, item, result->shared);
 
 	if (session == NULL)
-		;						/* cancelled; the next one in the queue tries */
+		;						/* the session has cancelled; the next one in the queue tries */
 	else if (pending.must_exist && !item->exists)
 		lm_answer_result(lm, session, LOCKMGR_MISSING);
 	else if (wrong != NULL)
@@ -243,16 +264,27 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_poll_later(lm, now, lock);
 		return;
 	}
+
+	/*
+	 * As far as the item shows, the session can have the lock.  If nothing explains the refusal,
+	 * it tries again after a delay.  It tries again at once if the next acquire is another one:
+	 *
+	 *	 - its token is higher;
+	 *	 - it knows the names of the item's additional attributes;
+	 *	 - it joins clusters that share the lock, where this one wanted to open the shared mode;
+	 *	 - it names another dead version.
+	 */
 	else if (!too_low && !other_attributes &&
 			 (shared ? pending.kind != DYNAMO_SHARED_OPEN ||
 			  !lm_can_join(lm, now, lock, &session->request) :
 			  !lock->seen || strcmp(lock->version, pending.expected) == 0))
-		lm_stay_back(lm, now, lock);	/* unexpected: retry slowly; not if an opening was
-										 * refused, and we can join; nor if other
-										 * attributes are known now */
+		lm_stay_back(lm, now, lock);
 	if (session != NULL && session->request.active)
 	{
-		/* Counts the acquires that were refused while the item stayed as it is, and was free. */
+		/*
+		 * Counts the acquires in a row that were refused although the item was free and did not
+		 * change.
+		 */
 		if (strcmp(lock->refused_version, item->version) != 0)
 		{
 			memcpy(lock->refused_version, item->version, sizeof(lock->refused_version));
@@ -281,12 +313,11 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lock->refusals = 0;
 	lm_have_asked(lock);
 	if (lock->bar != NULL)
-		lm_end_bar(lm, lock->bar);	/* this token is above its own */
+		lm_end_bar(lm, lock->bar);	/* the new token is above that of the bar */
 
-	/* In shared mode, the item is not in the reply if we opened that. */
 	if (exclusive)
 	{
-		/* Perhaps it is confirmed for nobody any more: then we do not know its attributes. */
+		/* If the session has cancelled, its attributes are in the item, but we do not know them. */
 		const lm_session *payload = lm_payload_session(lm, lease);
 		char	   *names = payload != NULL && payload->request.attributes != NULL ?
 			dynamo_attribute_names(payload->request.attributes) : NULL;
@@ -295,6 +326,7 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		free(names);
 	}
 	lm_written(lm, lease);
+	/* In shared mode the reply shows the item, unless we have opened the mode. */
 	lm_observe_shared(lm, lock, now, exclusive ? NULL : result->shared);
 	if (!exclusive)
 		lm_note_mark(lm, now, lock, &result->item);
@@ -309,12 +341,15 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	}
 	else
 	{
-		lease->l.ends_kept = true;	/* nobody was promised that time */
+		lease->l.ends_kept = true;	/* no session was promised at_least_ms */
 		lm_pass_on(lm, now, lock);	/* cancelled, or confirmed too late */
 	}
 }
 
-/* The session no longer wants its unsettled acquire.  If it may be applied, it is barred. */
+/*
+ * Gives up the lock's acquire, which is not settled, and which no session wants any more.  If a
+ * copy of it may be applied, it is barred.
+ */
 void
 lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock)
 {

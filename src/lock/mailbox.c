@@ -33,9 +33,9 @@ mailbox_is_answered(const mailbox *box, lockmgr_session me, uint64_t seq)
 }
 
 /*
- * The slot may get another hold at any moment.  If its holder has let go by then,
- * the exchange fails.  If not, our mark has no effect there, and the holder's own
- * replaces it.
+ * The entry may get another hold while we look.  If that one's session has let go, too, the
+ * exchange fails, and the mark is checked again.  If not, our mark in let_go has no effect,
+ * because it is not the entry's; the other session's mark replaces it later.
  */
 void
 mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold_index)
@@ -56,13 +56,13 @@ mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t ho
 	box->ring(box->arg, me.slot);
 }
 
-/* Race of answer and cancellation: first our word, then the worker's. */
+/* The race of answer and cancellation: writes our word first, then reads the worker's. */
 void
 mailbox_cancel(const mailbox *box, lockmgr_session me, uint64_t seq)
 {
 	mailbox_slot *slot = slot_of(box, me);
 
-	/* Race of answer and next cancellation: accepted_seq is written before. */
+	/* The race of answer and next cancellation: accepted_seq was written before this. */
 	shared_write_barrier();
 	shared_write(&slot->cancelled_seq, seq);
 	shared_full_barrier();
@@ -86,8 +86,8 @@ mailbox_withdraw(const mailbox *box, lockmgr_session me)
 }
 
 /*
- * What the session has asked for, and not taken, is not wanted: its end does not end a
- * hold that it may just have left to the cluster.
+ * A request whose answer the session has not taken is cancelled.  If it was to leave a hold to the
+ * cluster, the session's end alone would not end that hold.
  */
 void
 mailbox_detach(const mailbox *box, lockmgr_session me)
@@ -134,8 +134,8 @@ mailbox_announce(const mailbox *box, lockmgr_session me, uint64_t last)
 }
 
 /*
- * If the generation is ours, valid_until was our lease's, or 0: the generation
- * changes in between.
+ * If the generation, which is read last, is that of our lease, then valid_until was our lease's,
+ * or 0: the worker sets it to 0 before it changes the generation.
  */
 int64_t
 mailbox_valid_until(const mailbox *box, uint32_t lease_index, uint32_t lease_generation)
@@ -147,7 +147,7 @@ mailbox_valid_until(const mailbox *box, uint32_t lease_index, uint32_t lease_gen
 	return shared_read(&words->generation) == lease_generation ? valid_until : 0;
 }
 
-/* LOSS_NONE also if the worker has not noticed yet. */
+/* LOSS_NONE if the hold is not lost, or if the worker has not noticed the loss yet. */
 lease_loss
 mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold_index)
 {
@@ -157,7 +157,10 @@ mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold
 	return loss <= LOSS_AT_MOST ? (lease_loss) loss : LOSS_NONE;
 }
 
-/* Copies a request that is new and not answered.  One that is being posted is not. */
+/*
+ * Copies the slot's request if it is new and not answered.  False if it is not, or is being
+ * posted.
+ */
 static bool
 take_request(const mailbox_worker *worker, uint32_t number, uint32_t *generation, uint64_t *seq)
 {
@@ -193,8 +196,8 @@ read_let_go(const mailbox_worker *worker, lockmgr_session session, int64_t now)
 }
 
 /*
- * The last worker may have died with a hold saved and its session not yet answered.
- * No session knows of such a hold, but that of the request that is resumed now.
+ * The last worker may have died when it had saved a hold and not yet answered the session.  Ends
+ * such holds, because no session knows of them, but not that of the request that is resumed now.
  */
 static void
 end_unanswered(const mailbox_worker *worker, lockmgr_session session, uint64_t resumed,
@@ -215,8 +218,8 @@ end_unanswered(const mailbox_worker *worker, lockmgr_session session, uint64_t r
 }
 
 /*
- * Races of the request with the generation and with what was said before it:
- * the request is read first and handled last.
+ * The races of the request with the generation, and with the session's other changes: the request
+ * is read first and handled last.
  */
 void
 mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
@@ -241,7 +244,10 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 		/* An odd generation is in use; the even one before it has ended. */
 		ended.generation -= session.generation % 2;
 		note->generation = session.generation;
-		/* The end of a hold that outlives its session is counted from a time after that's end. */
+		/*
+		 * If a hold outlives its session, its time begins now: that must not be before the
+		 * session's end.
+		 */
 		lockmgr_session_end(worker->lm, worker->clock(worker->box->arg), ended);
 	}
 	cancelled_seq = shared_read(&slot->cancelled_seq);
@@ -254,7 +260,7 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 	passes = asked && worker->may_ask(worker->box->arg, now);
 	if (anew)
 		end_unanswered(worker, session, passes ? seq : 0, now);
-	/* The flag first: a hold that is let go of meanwhile sets it again. */
+	/* The flag is cleared first: if a hold is let go of meanwhile, it is set again. */
 	if (shared_exchange(&slot->let_go, 0) != 0 || anew)
 		read_let_go(worker, session, now);
 	if (!asked)
@@ -274,7 +280,7 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 	}
 }
 
-/* A new session's slot waits for mailbox_read(), which ends the old one first. */
+/* If the slot has a new session, mailbox_read() must end the old one first, and does this, too. */
 void
 mailbox_read_let_go(mailbox_worker *worker, uint32_t number, int64_t now)
 {
@@ -358,7 +364,7 @@ mailbox_begin_answer(const mailbox *box, lockmgr_session session, uint64_t seq,
 	return true;
 }
 
-/* Races of answer and cancellation: first our word, then the session's. */
+/* The races of answer and cancellation: writes our word first, then reads the session's. */
 void
 mailbox_end_answer(const mailbox *box, lockmgr_session session, uint64_t seq)
 {
@@ -393,7 +399,7 @@ mailbox_end_save(mailbox_lease *words, const lease *lease)
 	shared_write(&words->valid_until, (uint64_t) lease->valid_until);
 }
 
-/* The mark of a hold that has ended stays: nobody else's let_go has an effect. */
+/* The entry keeps the mark of a hold that has ended, so that nobody else's let_go has an effect. */
 bool
 mailbox_save_hold(mailbox_hold *words, const hold *hold)
 {

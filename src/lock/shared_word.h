@@ -40,15 +40,16 @@ typedef struct shared64
 	volatile uint64_t value __attribute__((aligned(8)));
 } shared64;
 
-/* For words of either size. */
+/* Reading and writing a word, of either size. */
 #define shared_read(word) \
 	(SHARED_STEP(), __atomic_load_n(&(word)->value, __ATOMIC_RELAXED))
 #define shared_write(word, new_value) \
 	(SHARED_STEP(), __atomic_store_n(&(word)->value, (new_value), __ATOMIC_RELAXED))
 
 /*
- * What the process did before these is seen before them.  What it writes after them may be
- * seen first, if the processor has no atomic instructions (arm64 before version 8.1).
+ * Operations that read and write a word in one step.  Other processes see what the process did
+ * before such an operation before they see the operation.  They may see what it writes after the
+ * operation first, if the processor has no atomic instructions (arm64 before version 8.1).
  */
 #define shared_add(word, addend) \
 	(SHARED_STEP(), __atomic_add_fetch(&(word)->value, (addend), __ATOMIC_SEQ_CST))

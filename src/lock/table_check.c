@@ -14,10 +14,13 @@
 #define SECOND_US	INT64_C(1000000)
 #define RECHECK_US	(3600 * SECOND_US)
 
-/* After a failure, while no request waits. */
+/* How soon a failed call is repeated, while no request waits. */
 #define RETRY_US	(15 * SECOND_US)
 
-/* Until a Date is believed: perhaps for as long as aws/epoch_clock.c doubts it. */
+/*
+ * How soon the time is asked for again, while aws/epoch_clock.c does not believe the Dates of
+ * replies.
+ */
 #define TIME_AGAIN_US	(SECOND_US / 10)
 
 static void
@@ -75,7 +78,10 @@ table_due(const table_check *check)
 		check->table.due;
 }
 
-/* A reply to DescribeTable brings the time as well. */
+/*
+ * A reply to DescribeTable brings the time as well, so while that is in flight, no other call is
+ * needed.
+ */
 static int64_t
 time_due(const table_check *check)
 {
@@ -114,7 +120,10 @@ refuse(table_check *check, table_check_verdict refusal, dynamo_status status, co
 	keep_words(&check->refused, status, message);
 }
 
-/* DynamoDB did not answer, or not readably, or refused to. */
+/*
+ * A call has failed.  If repeating it may help, it is due again soon; else DynamoDB's refusal
+ * becomes the verdict on the requests that wait.
+ */
 static void
 failed(table_check *check, table_check_call *call, const dynamo_reply *reply, int64_t pause,
 	   uint64_t random, int64_t now)
@@ -168,7 +177,7 @@ table_check_time_answered(table_check *check, const dynamo_reply *reply, uint64_
 		return;
 	if (reply->status == DYNAMO_OK)
 	{
-		/* Its Date is not believed yet: more are needed. */
+		/* epoch_clock.c does not believe the Date of this reply yet: it needs more replies. */
 		check->time.due = now + TIME_AGAIN_US;
 		keep_words(&check->unknown, DYNAMO_UNKNOWN, "The Date of replies differs from this "
 				   "server's clock, and is in doubt for 10 s");

@@ -49,7 +49,7 @@ typedef enum table_check_verdict
 	TABLE_CHECK_OTHER_REGION
 } table_check_verdict;
 
-/* The texts of a failed call, or of a refusal. */
+/* Status and message of a failed call, or of a refusal. */
 typedef struct table_check_words
 {
 	dynamo_status status;
@@ -78,14 +78,15 @@ typedef struct table_check
 	bool		fit;			/* the table, as far as known; a later worker of the
 								 * same server starts with it */
 	bool		time_known;
-	bool		waited_for;		/* a request did not pass, and is not settled */
-	bool		eventual;		/* the last description said so */
+	bool		waited_for;		/* a request did not pass the check, and waits */
+	bool		eventual;		/* the last description was of a global table with eventual
+								 * consistency */
 	table_check_call table;
 	table_check_call time;
-	table_check_words unknown;	/* why a fact is not known yet */
-	table_check_verdict refusal;	/* of the requests that waited ... */
-	int64_t		refused_at;		/* ... at this time */
-	table_check_words refused;
+	table_check_words unknown;	/* why the table's fitness or the time is not known yet */
+	table_check_verdict refusal;	/* the verdict on the requests that waited at refused_at */
+	int64_t		refused_at;		/* time of the last refusal; INT64_MIN: none */
+	table_check_words refused;	/* status and message of that refusal */
 } table_check;
 
 extern void table_check_init(table_check *check, table_check_pin pin, bool fit, bool time_known);
@@ -96,7 +97,7 @@ extern bool table_check_passes(table_check *check, int64_t now);
 /* No request waits any more. */
 extern void table_check_idle(table_check *check);
 
-/* What to ask now.  The check assumes that the host asks it. */
+/* What to ask DynamoDB now.  The check takes it for granted that the host asks that. */
 extern table_check_question table_check_ask(table_check *check, int64_t now);
 
 /* When to call table_check_ask() at the latest; INT64_MAX: never. */
@@ -120,10 +121,11 @@ extern void table_check_time_answered(table_check *check, const dynamo_reply *re
 extern void table_check_missing(table_check *check);
 
 /*
- * The verdict on a request that has waited since then.  TABLE_CHECK_WAIT: *until is
- * when to call again at the latest.  The verdicts that refuse: *words says why,
- * and every request that has waited since *until or longer gets the same
- * verdict.
+ * The verdict on a request that has waited since the given time.
+ *
+ *	 - TABLE_CHECK_WAIT: *until is when to call again at the latest.
+ *	 - The verdicts that refuse: *words says why.  Every request that has waited since *until or
+ *	   longer gets the same verdict.
  */
 extern table_check_verdict table_check_judge(const table_check *check, int64_t since, int64_t now,
 											 int64_t patience_us, const table_check_words **words,

@@ -22,25 +22,27 @@
 /* Zero it before first use. */
 typedef struct trouble_log
 {
-	bool		lasts;			/* it was told, and not yet its end */
-	bool		is_back;		/* it began soon after the end of the last one */
+	bool		lasts;			/* the log shows the trouble, and not yet its end */
+	bool		is_back;		/* the trouble began within TROUBLE_LOG_PAUSE_US after the end
+								 * of the last one */
 	int64_t		failed_at;
 	int64_t		ended_at;		/* 0: never */
 	struct
 	{
 		const void *kind;		/* NULL: unused */
-		int64_t		told_at;
-		int			left_out;	/* since */
+		int64_t		told_at;	/* when the log last showed such a failure */
+		int			left_out;	/* so many failures since then are not in the log */
 	}			kinds[TROUBLE_LOG_KINDS];
 } trouble_log;
 
 /*
- * A request has failed; "kind" is any address that stands for failures of its kind.  Is it
- * told?  Then left_out is how many of its kind were not told before it.
+ * A request has failed; "kind" is any address that stands for failures of its kind.  Should the
+ * log show the failure?  If so, *left_out is how many failures of that kind before it the log does
+ * not show.
  */
 extern bool trouble_log_failed(trouble_log *log, const void *kind, int64_t now, int *left_out);
 
-/* A request has succeeded.  Is the end of the trouble told? */
+/* A request has succeeded.  Should the log show the end of the trouble? */
 extern bool trouble_log_succeeded(trouble_log *log, int64_t now);
 
 #endif							/* DDBLOCK_LOCK_TROUBLE_LOG_H */
