@@ -11,7 +11,10 @@
 
 #include "dynamo/dynamo_codec.h"
 
-/* A resource goes behind others in the index after so many jobs or so long.  It costs a write unit. */
+/*
+ * After so many jobs, or so long, a resource goes behind the others in the index.  Each time costs
+ * a write unit.
+ */
 #define TURN_JOBS 8
 #define TURN_MS 30000
 
@@ -26,7 +29,7 @@ queue_claim_take(queue_claim *claim, const queue_row *head, int64_t delay_ms, in
 {
 	claim->number = head->done + 1;
 	claim->stays_until = 0;
-	/* Otherwise the claim itself has put it behind others. */
+	/* If due equals turn, the claim itself has put the resource behind the others. */
 	if (head->turn < head->due && claim->number % TURN_JOBS != 0)
 		claim->stays_until = now + (TURN_MS - (head->due - delay_ms - head->turn)) * 1000;
 	claim->last = head->seq == claim->number;
@@ -47,7 +50,10 @@ queue_claim_complete(queue_claim *claim, int level, queue_place *place, const ch
 	claim->finish_level = level;
 }
 
-/* What is committed belongs to the level above; level 0 is none. */
+/*
+ * A (sub)transaction ends.  What it has claimed or completed belongs to the level above if it has
+ * committed; level 0 is no transaction.
+ */
 queue_fate
 queue_claim_end(queue_claim *claim, int level, bool committed, bool is_void)
 {

@@ -5,8 +5,8 @@
  *
  * A session that has committed can neither fail nor wait, and may end at once.  So the
  * worker finishes the job, and repeats that until the outcome is known, for as long as
- * it takes.  Only then the session's hold ends: until the job is finished, nobody else
- * should get it.
+ * it takes.  The session's hold ends only then, because nobody else should get the job
+ * before it is finished.
  *
  * If the lease is lost meanwhile, or the session ends, another session may claim the
  * job anew.  Then this token is refused, and the job's work is done once more: that is
@@ -124,22 +124,31 @@ queue_finisher_reply(queue_finisher *me, uint32_t index, int64_t now, const dyna
 	outcome = queue_finish_reply(&note->finish, reply->status, exists ? &row : NULL);
 	if (outcome == QUEUE_AGAIN)
 	{
-		/* Nothing but a reply ends this: a table may be restored, a policy corrected. */
+		/*
+		 * Attempts go on until a reply settles the outcome: a table may be restored, a policy
+		 * corrected.
+		 */
 		if (reply->status == DYNAMO_CONDITION_FAILED && note->refusals++ == 0)
-			note->next = 0;		/* in the other form */
+			note->next = 0;		/* in the other form, at once */
 		else
 			note->next = now + me->later(me->arg, index, ++note->failures, reply);
 		return;
 	}
 
-	/* A deletion is sent once: ddb_queue_purge() deletes what stays. */
+	/*
+	 * The deletion of the job's item is sent once: if it is lost, ddb_queue_purge() deletes the
+	 * item.
+	 */
 	if (outcome == QUEUE_FINISHED && !place->rides)
 	{
 		queue_request request = about(place, QUEUE_DELETE_JOB);
 
 		me->send(me->arg, QUEUE_NO_PLACE, &request, false);
 	}
-	/* Before the place is free: a session that sees that tries for the lock. */
+	/*
+	 * The hold ends before the place is free, because a session that sees a free place tries for
+	 * the lock.
+	 */
 	me->ended(me->arg, index, outcome,
 			  outcome == QUEUE_FINISHED && place->last && !note->finish.last);
 	note->known = false;

@@ -9,8 +9,10 @@
  * for what another one knows.  A hint may be wrong, and may get lost, also because there
  * is no room: a session that waits looks at the index from time to time.
  *
- * An entry is changed by the process that has moved its state away from the others.  Texts
- * are read before that, too, and then compared once more; they always end within their arrays.
+ * A process that changes an entry first moves its state to QUEUE_HINT_CHANGES, in one step, so
+ * that no other process changes it.  Processes compare the texts of an entry before that, while
+ * another process may write them, and compare them again afterwards.  The texts always end within
+ * their arrays.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +22,9 @@
 
 #include "dynamo/dynamo_codec.h"
 
-/* Older ones are not used: another session, or another cluster, has probably been there. */
+/*
+ * Hints that are older are not used: another session, or another cluster, has probably been there.
+ */
 #define HINT_LIFE_US (5 * INT64_C(1000000))
 
 static bool
@@ -57,7 +61,7 @@ grab(queue_hint *hint, queue_hint_state from)
 	return shared_compare_exchange(&hint->state, &expected, QUEUE_HINT_CHANGES);
 }
 
-/* An entry that is ours now; NULL: there is none. */
+/* Takes a free or old entry, so that it is ours to write.  NULL: there is none. */
 static queue_hint *
 find_room(queue_hint *hints, int64_t now)
 {

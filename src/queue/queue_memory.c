@@ -7,10 +7,10 @@
  */
 #include "queue/queue.h"
 
-#define WAYS 4					/* the places that a resource may have */
+#define WAYS 4					/* a resource has one of so many places */
 #define SEQ_MOST (INT64_C(1) << 48)
 
-/* FNV-1a, of both names and the zero between them; never 0. */
+/* FNV-1a over both names, each with its final zero; the result is never 0. */
 static uint64_t
 key_of(const char *queue, const char *resource)
 {
@@ -25,12 +25,12 @@ key_of(const char *queue, const char *resource)
 			hash = (hash ^ (unsigned char) *at) * UINT64_C(0x100000001b3);
 		while (*at++ != '\0');
 	}
-	/* Names that differ in their last letters differ in few bits so far. */
+	/* Mixes the bits: so far, names that differ only in their last letters have similar hashes. */
 	hash = (hash ^ hash >> 33) * UINT64_C(0xff51afd7ed558ccd);
 	return (hash ^ hash >> 33) | 1;
 }
 
-/* The resource's place, which it has, or would get. */
+/* The place that the resource has, or that it would get. */
 static queue_memory *
 place_of(queue_memory *memory, uint64_t key)
 {

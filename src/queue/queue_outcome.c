@@ -15,10 +15,14 @@
 #define BACKOFF_FIRST_MS INT64_C(5000)
 #define BACKOFF_MOST_MS INT64_C(600000)
 
-/* A head of small jobs stays below a kilobyte.  One larger job costs less there than as an item. */
+/*
+ * RIDE_TOGETHER: a head with several small jobs stays below a kilobyte, which is a write unit.
+ * RIDE_ALONE: a single job of up to 2 kB costs less on the head than as an item.
+ */
 #define RIDE_TOGETHER 640
 #define RIDE_ALONE 2048
-#define RIDE_NAMES 60			/* its number, its time, and the attributes' names */
+#define RIDE_NAMES 60			/* what a job takes beside its id and payload: number, time,
+								 * names of attributes */
 
 bool
 queue_may_ride(uint32_t taken, size_t size)
@@ -51,8 +55,8 @@ queue_backoff_ms(int64_t attempts)
 }
 
 /*
- * Refused by our own token: an earlier copy has claimed, since no other claim has this token.  But
- * the jobs may have been dropped since.
+ * A claim that is refused while the head has its own token was applied by an earlier copy, because
+ * no other claim has this token.  But the jobs may have been dropped since.
  */
 bool
 queue_is_claimed(dynamo_status status, const queue_row *head, int64_t token)
@@ -81,7 +85,7 @@ queue_finish_reply(queue_finish *finish, dynamo_status status, const queue_row *
 		return QUEUE_FINISHED;
 	if (status != DYNAMO_CONDITION_FAILED)
 		return QUEUE_AGAIN;
-	/* Another token's claim may have finished it; whoever did, it is finished. */
+	/* The job is finished, by this token's claim or by another one's. */
 	if (head != NULL && head->done >= finish->number)
 		return QUEUE_FINISHED;
 	if (head == NULL || head->token != finish->token || head->done != finish->number - 1)

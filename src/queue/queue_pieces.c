@@ -3,8 +3,8 @@
  * queue_pieces.c
  *	  A session's call in pieces: what the worker has of it.
  *
- * What a worker has of a call is lost with it: the session then begins anew, which is as if
- * the outcome were unknown.
+ * If the worker ends, what it has of a call is lost.  The session then sends the call anew, as
+ * after an unknown outcome.
  *
  *-------------------------------------------------------------------------
  */
@@ -48,7 +48,7 @@ queue_pieces_take(queue_pieces *pieces, uint32_t generation, uint32_t total, uin
 	}
 	if (pieces->bytes == NULL || pieces->generation != generation || pieces->is_reply)
 		return QUEUE_PIECES_LOST;
-	/* A piece may come twice: from the worker before this one, too. */
+	/* A piece may come twice, because a new worker takes a request again that is not answered. */
 	if (offset > pieces->len || len > pieces->total - offset)
 		return QUEUE_PIECES_REFUSED;
 	memcpy(pieces->bytes + offset, bytes, len);

@@ -15,10 +15,11 @@
 
 #include "dynamo/dynamo_codec.h"
 
-#define JOB "job#"				/* then the number: a sort key, or a job that rides on a head */
+#define JOB "job#"				/* with a number behind it: the sort key of a job's item, or the
+								 * attribute of a job that rides */
 #define JOB_DIGITS 19
-#define RIDERS_MOST 64			/* heads of ours have fewer */
-#define ROOM_AT_FIRST 1024		/* of a reply */
+#define RIDERS_MOST 64			/* the most that are read; heads that ddblock writes have fewer */
+#define ROOM_AT_FIRST 1024		/* first size of a packed reply */
 
 /* The length of a text, which may be NULL. */
 static uint32_t
@@ -46,7 +47,7 @@ split_key(const char *pk, const char **queue, size_t *queue_len, const char **re
 		*resource = second + 1;
 }
 
-/* What stands behind "job#". */
+/* The number behind "job#". */
 static int64_t
 job_number(const char *key)
 {
@@ -55,7 +56,7 @@ job_number(const char *key)
 	return number > 0 ? number : 0;
 }
 
-/* The attributes of a job that rides on this head, and waits; NULL: it is another attribute. */
+/* If the attribute is a job that rides on this head and is not finished, what it has; else NULL. */
 static const cJSON *
 rider_in(const cJSON *attribute, const queue_row *head)
 {
@@ -84,7 +85,7 @@ pack_rider(dynamo_text *to, const cJSON *attribute, const cJSON *job)
 	dynamo_text_append(to, payload, row.payload_len);
 }
 
-/* All but the lengths of texts, and the number of a job's own item. */
+/* Reads all but the lengths of texts, and the number of a job that has an item. */
 static void
 read_numbers(queue_row *row, const cJSON *item)
 {
@@ -138,7 +139,8 @@ pack_row(dynamo_text *to, const cJSON *item)
 		resource = dynamo_json_attribute(item, "name");
 		id = dynamo_json_attribute(item, "identity");
 	}
-	else if (resource == NULL)	/* a caller's id, or a dead job, by its id */
+	else if (resource == NULL)	/* the item of a caller's id, or of a dead job: its sort key is
+								 * the id */
 	{
 		resource = dynamo_json_attribute(item, "resource");
 		id = sk;
@@ -238,7 +240,7 @@ pack_rows(dynamo_text *to, const cJSON *json)
 		one = dynamo_json_member(json, "Attributes");
 	if (table != NULL)
 	{
-		/* Its status as id, why it cannot be a queue's as error. */
+		/* A described table: its status stands as id, and why it cannot be a queue's as error. */
 		const char *status = dynamo_json_text(table, "TableStatus");
 		const char *missing = missing_in(table);
 		queue_row	row;
@@ -262,7 +264,7 @@ pack_rows(dynamo_text *to, const cJSON *json)
 		pack_row(to, item);
 		rows++;
 	}
-	/* The items that refused a transaction, as far as they exist. */
+	/* A refused transaction: the items that refused it, if they exist. */
 	cJSON_ArrayForEach(reason, dynamo_json_member(json, "CancellationReasons"))
 	{
 		item = dynamo_json_member(reason, "Item");
@@ -277,7 +279,7 @@ pack_rows(dynamo_text *to, const cJSON *json)
 char *
 queue_pack(const dynamo_reply *reply, int64_t now_ms, size_t *len)
 {
-	/* Where the next page begins: DynamoDB's key as it was, which goes back unread. */
+	/* Where the next page begins: DynamoDB's key, which goes back as it came. */
 	const cJSON *key = dynamo_json_member(reply->json, "LastEvaluatedKey");
 	char	   *next = cJSON_IsObject(key) ? cJSON_PrintUnformatted(key) : NULL;
 	dynamo_text to = {.bytes = malloc(ROOM_AT_FIRST),.size = ROOM_AT_FIRST};
@@ -287,7 +289,10 @@ queue_pack(const dynamo_reply *reply, int64_t now_ms, size_t *len)
 	head.status = reply->status;
 	head.now_ms = now_ms;
 	head.next_len = length(next);
-	/* A page that seems to be the last one would hide the rest. */
+	/*
+	 * If memory was short for the key, the page must not look like the last one: that would hide
+	 * the rest.
+	 */
 	to.failed = to.bytes == NULL || (cJSON_IsObject(key) && next == NULL);
 	dynamo_text_append(&to, &head, sizeof(head));
 	dynamo_text_append(&to, next, head.next_len);

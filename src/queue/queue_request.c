@@ -28,10 +28,10 @@
 	",\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\""
 #define CHANGE(update, condition) ",\"UpdateExpression\":\"" update "\"" IF_ELSE_SHOW(condition)
 
-#define RIDERS "\1"				/* in a form: here the jobs follow that ride on the head */
+#define RIDERS "\1"				/* in a form: the jobs that ride on the head are inserted here */
 
 #define OURS "#token = :token AND #done = :before"
-/* Neither paused nor claimed, unless the claim was long ago. */
+/* The job is neither paused nor claimed; or its claim's time is over. */
 #define CLAIMABLE "attribute_not_exists(#paused)" \
 	" AND (attribute_not_exists(#retryAt) OR #retryAt <= :now)"
 
@@ -54,12 +54,13 @@ typedef enum place
 typedef struct form
 {
 	dynamo_op	op;
-	place		item;			/* of a page: the partition, if :pk stands for it */
-	int			limit;			/* of a page; 0: it is about one item */
-	const char *members;		/* of the request; NULL: a function below makes them */
+	place		item;			/* which item; of a page: the partition that :pk stands for, if
+								 * any */
+	int			limit;			/* page: items to read; 0: the request is about one item */
+	const char *members;		/* members of the request; NULL: a function below makes them */
 } form;
 
-/* What is asked. */
+/* What a request body is made of. */
 typedef struct body
 {
 	const char *table;
@@ -71,7 +72,7 @@ static const form forms[] = {
 	[QUEUE_CREATE_TABLE] = {.op = DYNAMO_QUEUE_CREATE_TABLE},
 	[QUEUE_DESCRIBE_TABLE] = {.op = DYNAMO_QUEUE_DESCRIBE_TABLE},
 	[QUEUE_ENABLE_TTL] = {.op = DYNAMO_QUEUE_UPDATE_TTL},
-	/* The first lock table counts; the refusal of another one shows it. */
+	/* The first lock table is written.  Another one is refused, and the refusal shows the first. */
 	[QUEUE_GUARD] = {DYNAMO_QUEUE_UPDATE, GUARD, 0,
 		CHANGE("SET #identity = :identity, #name = :name",
 			   "attribute_not_exists(#identity) OR #identity = :identity")},
@@ -79,7 +80,10 @@ static const form forms[] = {
 	[QUEUE_READ_JOB] = {DYNAMO_QUEUE_READ, JOB, 0, CONSISTENT},
 	[QUEUE_READ_DEAD] = {DYNAMO_QUEUE_READ, DEAD, 0, CONSISTENT},
 	[QUEUE_READ_FLOOR] = {DYNAMO_QUEUE_READ, FLOOR, 0, CONSISTENT},
-	/* Resources whose jobs run stay in the index, so a page may show none of what it counts. */
+	/*
+	 * Resources whose jobs run stay in the index, and the filter leaves them out.  So a page may
+	 * show none of the resources that it counts.
+	 */
 	[QUEUE_FIND] = {DYNAMO_QUEUE_QUERY, NO_ITEM, 100,
 		",\"IndexName\":\"ready\""
 		",\"KeyConditionExpression\":\"#ready = :queue AND #due <= :now\""
@@ -87,7 +91,7 @@ static const form forms[] = {
 	[QUEUE_LIST_JOBS] = {DYNAMO_QUEUE_QUERY, JOB, 100,
 		CONSISTENT ",\"KeyConditionExpression\":\"#pk = :pk AND #sk BETWEEN :from AND :to\""
 		",\"ProjectionExpression\":\"#pk, #sk, #id, #pushedAt\""},
-	/* A payload is large. */
+	/* One at a time, because a payload may be large. */
 	[QUEUE_LIST_DEAD] = {DYNAMO_QUEUE_QUERY, DEAD, 1,
 		CONSISTENT ",\"KeyConditionExpression\":\"#pk = :pk\""},
 	[QUEUE_LIST_ALL] = {DYNAMO_QUEUE_SCAN, NO_ITEM, 500,
@@ -98,7 +102,7 @@ static const form forms[] = {
 	[QUEUE_CANCEL_RIDER] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_BURY] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_CLAIM] = {DYNAMO_QUEUE_UPDATE, HEAD, 0, CLAIM("#retryAt = :later", "")},
-	/* The job need not ride on the head. */
+	/* REMOVE #job does nothing if the job does not ride on the head. */
 	[QUEUE_COMPLETE] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
 		CHANGE("SET #done = :number, #due = :now REMOVE #retryAt, #attempts, #lastError, #job",
 			   OURS " AND #seq > :number")},
@@ -107,7 +111,7 @@ static const form forms[] = {
 			   OURS " AND #seq = :number")},
 	[QUEUE_FAIL] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
 		CHANGE("SET #due = :later, #lastError = :error REMOVE #retryAt", OURS)},
-	/* A push after the head was read changes seq, and refuses this. */
+	/* If a push has come since the head was read, seq is another one, and this is refused. */
 	[QUEUE_DROP] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
 		CHANGE("SET #done = #seq REMOVE #ready, #due, #retryAt, #attempts, #lastError" RIDERS,
 			   "#seq = :seq AND #done < #seq")},
@@ -117,13 +121,13 @@ static const form forms[] = {
 	[QUEUE_RESUME] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
 		CHANGE("REMOVE #paused", "attribute_exists(#paused)")},
 	/*
-	 * Deletes an item on condition that there is none.  A read shows the item as it was before
-	 * a transaction that is being applied; a write meets that transaction, and is refused.
+	 * Deletes an item on condition that there is none.  While a transaction is being applied, a
+	 * read shows the item as it was before; a write meets the transaction, and is refused.
 	 */
 	[QUEUE_CHECK_GONE] = {DYNAMO_QUEUE_DELETE, JOB, 0, IF("attribute_not_exists(#pk)")},
 	[QUEUE_RAISE_FLOOR] = {DYNAMO_QUEUE_UPDATE, FLOOR, 0,
 		CHANGE("SET #seq = :number, #due = :later", "attribute_not_exists(#seq) OR #seq = :seq")},
-	/* One that was paused and resumed before its first job has no number. */
+	/* A head that was paused and resumed before its first job has no number. */
 	[QUEUE_DELETE_HEAD] = {DYNAMO_QUEUE_DELETE, HEAD, 0,
 		IF("(attribute_not_exists(#seq) OR #seq = :seq) AND attribute_not_exists(#paused)")},
 	[QUEUE_DELETE_JOB] = {DYNAMO_QUEUE_DELETE, JOB, 0, ""},
@@ -135,7 +139,10 @@ static const form find_all = {
 	",\"IndexName\":\"ready\",\"KeyConditionExpression\":\"#ready = :queue\""
 };
 
-/* A job that was claimed before waits behind others: many may, after an outage. */
+/*
+ * A job that was claimed before puts its resource behind others: after an outage, there may be
+ * many.
+ */
 static const form claim_again = {
 	DYNAMO_QUEUE_UPDATE, HEAD, 0, CLAIM("#due = :later", " REMOVE #retryAt")
 };
@@ -165,7 +172,7 @@ static const form later_push = {
 	.item = HEAD,.members = CHANGE(PUSHED RIDERS, "#seq = :seq")
 };
 
-/* A job is cancelled on condition that it is not the next one, which may be running. */
+/* These cancel a job on condition that it is not the next one, because that may be running. */
 static const form not_next = {.item = HEAD,.members = IF_ELSE_SHOW("#done < :before")};
 static const form unload = {
 	.item = HEAD,.members = CHANGE("REMOVE #job", "#done < :before AND attribute_exists(#job)")
@@ -205,7 +212,7 @@ partition_key(char key[KEY_SIZE], place item, const queue_request *request)
 		snprintf(key, KEY_SIZE, "r#%s#%s", request->queue, request->resource);
 }
 
-/* All numbers have the same length, so that their order is that of the texts. */
+/* The sort key of a job.  All numbers have the same length, so the order of the texts is theirs. */
 static void
 job_key(char key[NUMBER_SIZE], int64_t number)
 {
@@ -225,7 +232,7 @@ put_keys(dynamo_text *text, place item, const queue_request *request, int64_t nu
 				 item == DEAD ? request->id : pk);
 }
 
-/* The next job of a push's tail; false if there is none, or it is not whole. */
+/* Reads the next job in the tail of a push; false if there is none, or it is not whole. */
 static bool
 next_job(const body *of, size_t *offset, queue_job *job, const char **bytes)
 {
@@ -274,7 +281,10 @@ put_rider(dynamo_text *text, const body *of, int index)
 	dynamo_text_close(text, depth);
 }
 
-/* A job that rides is an attribute of the head, which is called as its item would be. */
+/*
+ * The attribute for a placeholder.  A job that rides is an attribute of the head, with the name
+ * that is otherwise the sort key of the job's item.
+ */
 static void
 put_name(dynamo_text *text, const char *name, const void *asked)
 {
@@ -289,7 +299,10 @@ put_name(dynamo_text *text, const char *name, const void *asked)
 		dynamo_text_string(text, name, strlen(name));
 		return;
 	}
-	/* A push counts on.  A drop names them: what of that is bad is refused with the tail. */
+	/*
+	 * The jobs of a push have the numbers after the head's.  Those of a drop are in the tail; if
+	 * the tail is too short, the number is 0, which no job has.
+	 */
 	if (index >= 0 && request->kind == QUEUE_PUSH)
 		number = request->seq + 1 + index;
 	else if (index >= 0 && ((size_t) index + 1) * sizeof(number) <= request->tail_len)
@@ -338,7 +351,7 @@ put_value(dynamo_text *text, const char *name, const void *asked)
 	text->failed |= !dynamo_put_value(text, name, values, sizeof(values) / sizeof(values[0]));
 }
 
-/* A ttl is compared with seconds. */
+/* The value of :now in a condition on a ttl, which is in seconds. */
 static void
 put_seconds(dynamo_text *text, const char *name, const void *asked)
 {
@@ -365,7 +378,7 @@ put_form(dynamo_text *text, const body *of, const form *form)
 	dynamo_text_raw(text, "%.*s", (int) before_riders, form->members);
 	if (form->members[before_riders] != '\0')
 	{
-		/* A push sets the jobs that ride, and a drop removes them. */
+		/* A push sets the attributes of jobs that ride; a drop removes them. */
 		bool		push = request->kind == QUEUE_PUSH;
 
 		for (int i = 0; i < request->jobs && (request->rides || !push); i++)
@@ -377,8 +390,10 @@ put_form(dynamo_text *text, const body *of, const form *form)
 
 /* ---- transactions ---- */
 
-#define PARTS 2					/* the body and the list of its parts stay open */
-#define ITEM 5					/* ... a part, the name of what it does, and the item */
+#define PARTS 2					/* braces that are open in the list of parts: the body's and the
+								 * list's own */
+#define ITEM 5					/* braces that are open in an item: those, the part's, its
+								 * operation's, and the item's own */
 
 static void
 start_part(dynamo_text *text, const char *what)
@@ -403,7 +418,7 @@ start_item(dynamo_text *text, const char *table)
 	dynamo_text_open(text, "Item", '{');
 }
 
-/* The item is whole: its condition. */
+/* Ends the item, and appends its condition. */
 static void
 put_condition(dynamo_text *text, const char *condition, const body *of)
 {
@@ -416,7 +431,7 @@ put_condition(dynamo_text *text, const char *condition, const body *of)
 }
 
 /*
- * The jobs' numbers follow the head's.  If another push has used them, the condition on seq
+ * The jobs get the numbers after the head's.  If another push has used these, the condition on seq
  * refuses this one.
  */
 static void
@@ -460,8 +475,8 @@ put_push(dynamo_text *text, const body *of)
 }
 
 /*
- * The job dies and is finished at once: it is never both dead and worked on.  The payload is
- * the tail.
+ * Buries a job: writes the dead job and finishes the job in one transaction, so that it is never
+ * both dead and worked on.  The payload is the tail.
  */
 static void
 put_bury(dynamo_text *text, const body *of)
@@ -519,7 +534,7 @@ queue_build(const char *table, const queue_request *request, const char *tail)
 	if (request->kind == QUEUE_ENABLE_TTL)
 		return dynamo_build_update_ttl(&described);
 	dynamo_text_start(&text, '{', BODY_ROOM + request->tail_len);
-	/* PUSH, BURY and the two cancellations. */
+	/* A transaction: PUSH, BURY and the two cancellations. */
 	if (queue_op(request->kind) == DYNAMO_QUEUE_TRANSACT)
 	{
 		dynamo_text_name(&text, "ClientRequestToken");
@@ -549,7 +564,7 @@ queue_build(const char *table, const queue_request *request, const char *tail)
 		dynamo_text_raw(&text, CAPACITY);
 		if (form->limit > 0)
 			dynamo_text_raw(&text, ",\"Limit\":%d", form->limit);
-		/* Where a page goes on is DynamoDB's own text, which comes back as it was. */
+		/* The tail is DynamoDB's own text of where the page begins. */
 		if (form->limit > 0 && request->tail_len > 0)
 			dynamo_text_raw(&text, ",\"ExclusiveStartKey\":%.*s", (int) request->tail_len, tail);
 	}

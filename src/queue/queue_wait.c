@@ -3,7 +3,8 @@
  * queue_wait.c
  *	  When a session that wants a job tries hints, looks for itself, and sleeps.
  *
- * Hints first, but not for ever: nobody tells this cluster of what others push.
+ * The session tries hints first.  But it also looks at the index from time to time, because the
+ * pushes of other clusters leave no hints here.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,7 +18,7 @@ queue_wait_turn(queue_wait *wait, uint64_t random, int64_t *until)
 	bool		hinted = wait->hints_first;
 	int64_t		now;
 
-	/* A hint from here on wakes us. */
+	/* A hint that is left after this wakes us. */
 	shared_write(wait->wish, 1);
 	shared_full_barrier();
 	if (hinted && wait->try_hints(wait->arg))
