@@ -31,29 +31,32 @@
 #define DYNAMO_EPOCH_SIZE		64		/* a shared lock's ownerName and its NUL */
 #define DYNAMO_DIGEST_SIZE		33		/* of an unusable item, and its NUL */
 #define DYNAMO_MESSAGE_SIZE		512		/* an error's type and message, and a NUL */
-#define DYNAMO_REPLY_MAX		(32 * 1024 * 1024)	/* larger replies are refused: an item has 400 kB,
-										 * of which JSON makes up to six times as much; a page
-										 * 1 MB, a batch that is refused 25 items */
+#define DYNAMO_REPLY_MAX		(32 * 1024 * 1024)	/* larger replies are refused.  An item has
+													 * up to 400 kB, of which JSON makes up to
+													 * six times as much; a page 1 MB; a batch
+													 * that is refused, 25 items */
 #define DYNAMO_KEPT_MAX_MS		86400000	/* from an acquire to keptUntil */
 #define DYNAMO_KEPT_AGE_S		86400	/* a released item stays so long after keptUntil */
-#define DYNAMO_TOKEN_AGE_US		INT64_C(90000000000)	/* of a released item's token, when a
-														 * purge deletes it: see purge.c */
+#define DYNAMO_TOKEN_AGE_US		INT64_C(90000000000)	/* a purge deletes a released item only
+														 * if its token is as old as this: see
+														 * purge.c */
 #define DYNAMO_DEPTH_MAX		80		/* deeper JSON is refused; an item with
 										 * DynamoDB's maximum of 32 levels has 68 */
-#define DURATION_MAX_MS	(INT64_MAX / 1000000)	/* of a lease: 292 years; a thousand times
-												 * as much still fits into an int64_t */
+#define DURATION_MAX_MS	(INT64_MAX / 1000000)	/* the longest lease: 292 years; a thousand
+												 * times as much still fits into an int64_t */
 
 /* The partition key of the item with the table's identity, which is no lock. */
 #define DYNAMO_IDENTITY_KEY "ddblock/lock-table"
 
-/* What the message of an operation that the server does not have begins with. */
+/* How the error message begins if the server does not have the operation. */
 #define DYNAMO_NO_OPERATION "UnknownOperationException"
 
 /* The outcome of a call.  See "When an outcome is unknown" in doc/internals/protocol.md. */
 typedef enum dynamo_status
 {
 	DYNAMO_OK,
-	DYNAMO_CONDITION_FAILED,	/* refused; the item is in the reply */
+	DYNAMO_CONDITION_FAILED,	/* refused for its condition; the reply shows the item, if the
+								 * server sends it */
 	DYNAMO_THROTTLED,			/* not applied; try later */
 	DYNAMO_CONFLICT,			/* not applied: another transaction's conflict */
 	DYNAMO_UNREACHABLE,			/* never sent: name, connect or TLS failed */
@@ -77,20 +80,22 @@ typedef enum dynamo_op
 	DYNAMO_RENEW_BATCH,
 	DYNAMO_HAND_OVER,
 	DYNAMO_RELEASE,
-	DYNAMO_BAR,					/* an acquire of ours that may arrive late: raises the
-								 * token above it, whoever holds the item */
-	DYNAMO_BAR_NEW,				/* ... where there is no item: makes a released one */
-	DYNAMO_MARK,				/* asks the holder's cluster to stay back after its release */
+	DYNAMO_BAR,					/* raises the item's token, whoever holds it, so that an acquire
+								 * that was given up cannot be applied late: see lockmgr_bar.c */
+	DYNAMO_BAR_NEW,				/* the same where there is no item: makes a released one */
+	DYNAMO_MARK,				/* writes a mark, which asks the holder's cluster to stay back
+								 * after its release */
 	DYNAMO_READ,
 	DYNAMO_DESCRIBE_TABLE,
 	DYNAMO_CREATE_TABLE,
 	DYNAMO_UPDATE_TTL,
 	DYNAMO_SCAN,				/* a page of items, for ddb_lock_list() */
-	DYNAMO_QUERY,				/* ... of one partition */
-	DYNAMO_DELETE,				/* a released item, for ddb_lock_purge() */
-	DYNAMO_FORCE_RELEASE,		/* any lease, for ddb_lock_force_release() */
-	DYNAMO_IDENTIFY,			/* the table, for queues: see dynamo_build_identify() */
-	DYNAMO_REPLACE,				/* an unusable item, for the same */
+	DYNAMO_QUERY,				/* a page of items of one partition, for the same */
+	DYNAMO_DELETE,				/* deletes a released item */
+	DYNAMO_FORCE_RELEASE,		/* releases any lease, for ddb_lock_force_release() */
+	DYNAMO_IDENTIFY,			/* gives the lock table an identity, for queues: see
+								 * dynamo_build_identify() */
+	DYNAMO_REPLACE,				/* replaces an unusable item, for ddb_lock_force_release() */
 
 	/* On the queue's table; src/queue builds them, and reads their replies. */
 	DYNAMO_QUEUE_READ,
@@ -111,17 +116,22 @@ typedef struct dynamo_table
 	const char *name;
 	const char *partition_key;
 	const char *sort_key;		/* NULL: the table has none */
-	const char *sort_value;		/* of an item whose name has no separator */
+	const char *sort_value;		/* the sort key of items whose names have no separator */
 	int64_t		released_ttl_s; /* ttl of released items, in seconds; 0: none */
 	char		sort_separator; /* see dynamo_key; NUL: none */
 } dynamo_table;
 
 /*
- * Which item a lock's name means.  Without a separator the name is the partition key, and the
- * sort key is the same in all items.  With one, the first separator in a name stands between
- * partition key and sort key; a name without it is as before.  Two names never mean one item,
- * and an item never has two names; some have none.  See "Names and keys" in
- * doc/internals/protocol.md.
+ * Which item a lock's name means.
+ *
+ *	 - If no separator is set, the name is the partition key, and the sort key is the same in all
+ *	   items.
+ *	 - If one is set, the first separator in a name stands between partition key and sort key.
+ *	   With '#', "orders#4#2" means "orders" and "4#2".  A name without a separator is as if
+ *	   none was set.
+ *
+ * Two names never mean one item, and an item never has two names; some items have none.  See
+ * "Names and keys" in doc/internals/protocol.md.
  *
  * The parts are in the name or in the table, and not terminated.
  */
@@ -142,7 +152,8 @@ typedef struct dynamo_holder
 	char		host[DYNAMO_HOLDER_SIZE];
 	int32_t		pid;			/* 0: not known */
 	int64_t		since_ms;		/* epoch milliseconds; 0: not known */
-	char		system[DYNAMO_SYSTEM_SIZE]; /* its cluster's system identifier; "": a standby */
+	char		system[DYNAMO_SYSTEM_SIZE]; /* system identifier of the holder's cluster; "": a
+											 * standby */
 } dynamo_holder;
 
 /* A lock item as read. */
@@ -151,34 +162,39 @@ typedef struct dynamo_item
 	bool		exists;
 	bool		released;		/* isReleased is present */
 	bool		has_token;		/* fencingToken is present */
-	bool		bad_token;		/* ... but not an integer in 1 .. 2^63-1 */
+	bool		bad_token;		/* fencingToken is present, but not an integer in 1 .. 2^63-1 */
 	bool		bad_kept;		/* keptUntil is present, but no such time */
-	bool		by_ddblock;		/* held, and its holder is the one that wrote
-								 * holder and fencingToken */
+	bool		by_ddblock;		/* held, and its present owner wrote "holder" and fencingToken */
 	const char *wrong;			/* why the item of a held lock is unusable, or
 								 * NULL; static */
-	char		owner[DYNAMO_OWNER_SIZE];	/* longer ones are cut */
+	char		owner[DYNAMO_OWNER_SIZE];	/* an owner that is longer is cut */
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;
-	bool		lease_in_seconds;	/* lease_ms is a foreign number, taken for seconds */
+	bool		lease_in_seconds;	/* leaseDuration is another client's plain number, which we
+									 * take for seconds */
 	int64_t		token;			/* 0: none, or a bad one */
-	int64_t		hold_token;		/* the lock manager: of its own hold; 0: no such */
-	int64_t		released_at;	/* epoch seconds; 0: unknown for this release */
-	int64_t		kept_until_ms;	/* nobody gets the lock before, by DynamoDB's clock;
-								 * epoch milliseconds; 0: no such time */
-	char		wanted_by[DYNAMO_INCARNATION_SIZE]; /* a cluster that waits for the lock, */
-	int64_t		wanted_until_ms;	/* ... up to this time: epoch milliseconds; 0: none */
-	int64_t		wanted_poll_ms; /* it polls as often */
-	int64_t		wanted_permits; /* of a semaphore: it wants so many, at once, */
-	int64_t		wanted_limit;	/* ... if there are then no more than these; 0: a lock */
+	int64_t		hold_token;		/* set by the lock manager if the lock is ours: token of the
+								 * present hold; else 0 */
+	int64_t		released_at;	/* epoch seconds; 0: unknown when the item was released */
+	int64_t		kept_until_ms;	/* keptUntil: nobody gets the lock before, by DynamoDB's clock;
+								 * epoch milliseconds; 0: none */
+	char		wanted_by[DYNAMO_INCARNATION_SIZE]; /* the mark: incarnation of a cluster that
+													 * waits for the lock; or "" */
+	int64_t		wanted_until_ms;	/* the mark counts until then: epoch milliseconds; 0: there
+									 * is none */
+	int64_t		wanted_poll_ms; /* how often the cluster that waits polls */
+	int64_t		wanted_permits; /* the cluster that waits wants so many permits at once; 0: none */
+	int64_t		wanted_limit;	/* so many permits may then be out in all; 0: it wants a lock */
 	dynamo_holder holder;		/* empty unless by_ddblock */
 	uint8_t    *data;			/* malloc'd, NULL if there is none */
 	size_t		data_len;
-	char	   *attributes;		/* the holder's additional ones, as plain JSON: malloc'd,
-								 * or NULL.  Another client's have the table's keys, too */
-	char	   *attribute_names;	/* a ddblock has set these, and nobody removed them: a
-									 * JSON array; malloc'd, or NULL */
-	bool		bad_names;		/* they are there, but unreadable */
+	char	   *attributes;		/* the holder's additional attributes, as plain JSON: malloc'd,
+								 * or NULL.  If another client is the holder, the table's keys
+								 * are among them */
+	char	   *attribute_names;	/* attributeNames: the names of additional attributes that a
+									 * ddblock has set and nobody has removed, as a JSON array;
+									 * malloc'd, or NULL */
+	bool		bad_names;		/* attributeNames is present, but unreadable */
 } dynamo_item;
 
 /* A cluster that shares a lock: an entry of the item's "shared" map. */
@@ -186,7 +202,7 @@ typedef struct dynamo_entry
 {
 	char		incarnation[DYNAMO_INCARNATION_SIZE];
 	char		version[DYNAMO_VERSION_SIZE];
-	char		name[DYNAMO_OWNER_SIZE];	/* for people; longer ones are cut */
+	char		name[DYNAMO_OWNER_SIZE];	/* for people; a name that is longer is cut */
 	int64_t		lease_ms;
 	int64_t		token;
 	int32_t		permits;
@@ -199,32 +215,38 @@ typedef struct dynamo_entry
 typedef enum lock_mode
 {
 	MODE_EXCLUSIVE,
-	MODE_SHARED,				/* by any number */
-	MODE_SEMAPHORE				/* with permits, whose number is limited */
+	MODE_SHARED,				/* any number of sessions may have the lock */
+	MODE_SEMAPHORE				/* sessions have permits, whose number is limited */
 } lock_mode;
 #define MODE_COUNT (MODE_SEMAPHORE + 1)
 
 /* What a lock item tells of shared mode; see "Shared locks" in doc/internals/protocol.md. */
 typedef struct dynamo_shared
 {
-	bool		current;		/* in shared mode: holders share the lock now */
-	const char *wrong;			/* why the above, or the gate, is unusable, or NULL;
+	bool		current;		/* the item is in shared mode: clusters share the lock now */
+	const char *wrong;			/* why the item's shared mode or its gate is unusable, or NULL;
 								 * static */
 
-	/* The gate of an exclusive waiter; it counts in any mode. */
+	/*
+	 * The gate: a session that waits for the lock exclusively keeps out those who want to share
+	 * it.  It counts in any mode.
+	 */
 	bool		gate;
 	char		gate_version[DYNAMO_VERSION_SIZE];
 	char		gate_name[DYNAMO_OWNER_SIZE];
 	int64_t		gate_lease_ms;
 
-	/* Set only if current. */
+	/* The following are set only if "current" is. */
 	lock_mode	mode;
-	int32_t		total;			/* the entries' permits */
+	int32_t		total;			/* the permits of all entries */
 	int			count;
 	dynamo_entry entries[];
 } dynamo_shared;
 
-/* Writes in shared mode.  Each is counted as dynamo_shared_op() says. */
+/*
+ * The writes in shared mode.  dynamo_shared_op() says as which operation each one is sent and
+ * counted.
+ */
 typedef enum dynamo_shared_kind
 {
 	DYNAMO_SHARED_OPEN,			/* makes a free or dead item a shared one, with our
@@ -232,50 +254,53 @@ typedef enum dynamo_shared_kind
 	DYNAMO_SHARED_JOIN,			/* adds our entry */
 	DYNAMO_SHARED_REPLACE,		/* puts a new entry in the place of a retired or dead
 								 * one of ours */
-	DYNAMO_SHARED_RENEW,
-	DYNAMO_SHARED_CHANGE,		/* more permits, or fewer, in our entry */
+	DYNAMO_SHARED_RENEW,		/* renews our entry */
+	DYNAMO_SHARED_CHANGE,		/* gives our entry more permits, or fewer */
 	DYNAMO_SHARED_LEAVE,		/* removes our entry, which must not be the last */
 	DYNAMO_SHARED_LAST,			/* releases the item; our entry must be the last */
-	DYNAMO_SHARED_FORCE_RELEASE,
-	DYNAMO_SHARED_GATE,			/* keeps new permits out, for an exclusive waiter */
+	DYNAMO_SHARED_FORCE_RELEASE,	/* releases the item, whoever has entries */
+	DYNAMO_SHARED_GATE,			/* sets the gate, which keeps others from sharing the lock, for
+								 * a session that waits for it exclusively */
 	DYNAMO_SHARED_RENEW_GATE
 } dynamo_shared_kind;
 #define DYNAMO_SHARED_KIND_COUNT (DYNAMO_SHARED_RENEW_GATE + 1)
 
-/* An entry that is dead, and so may be removed. */
+/* Names an entry that is dead, and that a write removes. */
 typedef struct dynamo_dead_entry
 {
 	const char *incarnation;
 	const char *version;
 } dynamo_dead_entry;
 
-/* Permits that are to be added, and on which conditions. */
+/* Permits that a write adds, and on which conditions. */
 typedef struct dynamo_admission
 {
-	int32_t		permits;		/* of the new entry; CHANGE: more, or fewer if negative */
-	int32_t		limit;			/* the caller's; 0: none.  OPEN ignores it, and what
-								 * follows but dead_gate */
-	int32_t		freed;			/* permits of the dead, and of the entry replaced */
+	int32_t		permits;		/* of the new entry; CHANGE: how many are added, negative if
+								 * some are given back */
+	int32_t		limit;			/* so many permits may be out in all; 0: no limit.  An OPEN
+								 * ignores this and all of the following but dead_gate */
+	int32_t		freed;			/* permits of the entries that the write removes or replaces */
 	int			dead_count;
 	const dynamo_dead_entry *dead;
-	const char *dead_gate;		/* version of a dead gate, or "" */
+	const char *dead_gate;		/* version of a dead gate, which the write removes; or "" */
 } dynamo_admission;
 
 /* The part of a dynamo_write that only shared mode has; kind says which of the union is set. */
 typedef struct dynamo_shared_write
 {
 	dynamo_shared_kind kind;
-	const char *epoch;			/* the item's ownerName.  OPEN makes it; LEAVE and LAST
-								 * with any_version do without */
-	const char *me;				/* our incarnation; LEAVE and LAST with any_version: the
-								 * dead one.  Not for FORCE_RELEASE and gates */
+	const char *epoch;			/* the item's ownerName.  Not used by OPEN, which makes it, nor
+								 * by LEAVE and LAST with any_version */
+	const char *me;				/* our incarnation; LEAVE and LAST with any_version: the dead
+								 * incarnation.  Not used by FORCE_RELEASE and gates */
 	union
 	{
 		struct
 		{
 			lock_mode	mode;
 			const char *name;	/* of this cluster, for people */
-			int64_t		shorter_ms; /* the item's lease, if this entry's is longer, or 0 */
+			int64_t		shorter_ms; /* the item's leaseDuration if this entry's lease is longer;
+									 * else 0 */
 			dynamo_admission admission;
 		}			entry;		/* OPEN, JOIN, REPLACE */
 		dynamo_admission change;	/* CHANGE */
@@ -295,41 +320,42 @@ typedef struct dynamo_write
 	size_t		name_len;
 	const char *owner;			/* our ownerName */
 	const char *version;		/* the fresh nonce that this write carries */
-	const char *expected;		/* ACQUIRE: a dead version, or ""; DELETE,
-								 * FORCE_RELEASE: the one just read; else the
-								 * version that we hold.  In shared mode: OPEN, GATE
-								 * as ACQUIRE; our entry's or gate's version.  MARK:
-								 * the holder's ownerName */
-	bool		maybe_stale;	/* READ: eventually consistent, at half the price */
-	bool		any_version;	/* RELEASE: any version of owner, who is dead;
-								 * expected is ignored */
+	const char *expected;		/* the version that the condition names.  ACQUIRE, OPEN, GATE: a
+								 * dead one, or "".  DELETE, FORCE_RELEASE: the one that was
+								 * just read.  MARK: the holder's ownerName.  Else the version
+								 * that we hold: of the item, or in shared mode of our entry or
+								 * gate */
+	bool		maybe_stale;	/* READ: an eventually consistent read, at half the price */
+	bool		any_version;	/* RELEASE: the owner is dead, so the release expects any of its
+								 * versions, and ignores "expected" */
 	int64_t		lease_ms;
-	int64_t		first_token;	/* ACQUIRE, HAND_OVER: it reserves the tokens from */
-	int64_t		last_token;		/* ... to this one, which the item then has; in
-								 * shared mode, the only one.  BAR, BAR_NEW: of the
-								 * acquire that is barred.  DELETE: the item has no token
-								 * above this one */
+	int64_t		first_token;	/* ACQUIRE, HAND_OVER: the first of the tokens that the write
+								 * reserves.  BAR, BAR_NEW: of the acquire that is barred */
+	int64_t		last_token;		/* the last of these tokens, which the item then has; in shared
+								 * mode, the only one.  DELETE: the item has no token above this
+								 * one */
 	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER; RENEW: NULL keeps it */
 	const uint8_t *data;		/* ACQUIRE, HAND_OVER; NULL removes it.  RENEW: NULL
 								 * keeps it, none (data_len 0) removes it */
 	size_t		data_len;
-	bool		must_exist;		/* ACQUIRE: it makes no item */
-	const char *attributes;		/* ACQUIRE: additional ones, as DynamoDB's JSON, or NULL */
-	const char *old_attributes; /* ACQUIRE: the item's attribute_names, or NULL: it
-								 * demands that, and removes them.  RELEASE: removes
-								 * them */
-	int64_t		kept_until_ms;	/* ACQUIRE, HAND_OVER: for keptUntil; RELEASE: the
-								 * item's, or more, which stays; 0 removes it */
-	int64_t		past_ms;		/* ACQUIRE, HAND_OVER: epoch milliseconds, not after
-								 * now: keptUntil must not be later */
+	bool		must_exist;		/* ACQUIRE: the write makes no item */
+	const char *attributes;		/* ACQUIRE: additional attributes, as DynamoDB's JSON, or NULL */
+	const char *old_attributes; /* attribute_names of the item as far as known, or NULL.
+								 * ACQUIRE: the item must have these, and the write removes
+								 * those attributes.  RELEASE: the write removes them */
+	int64_t		kept_until_ms;	/* ACQUIRE, HAND_OVER: the new keptUntil; 0: none.  RELEASE: the
+								 * item's keptUntil or a later time: it stays; 0 removes it */
+	int64_t		past_ms;		/* ACQUIRE, HAND_OVER: a time that has certainly passed; the
+								 * item's keptUntil must not be later.  Epoch milliseconds */
 	int64_t		wanted_until_ms;	/* MARK: as in dynamo_item */
 	int64_t		wanted_poll_ms;
 	int64_t		wanted_permits;
 	int64_t		wanted_limit;
-	bool		unmark;			/* ACQUIRE; CHANGE to more permits: removes the mark */
+	bool		unmark;			/* ACQUIRE, CHANGE to more permits: the write removes the mark */
 	int64_t		now_s;			/* RELEASE, FORCE_RELEASE, BAR_NEW, REPLACE: epoch seconds for
 								 * releasedAt */
-	const char *replaced;		/* REPLACE: a result's json; last_token is the new one's */
+	const char *replaced;		/* REPLACE: json of the result that showed the item; last_token
+								 * is the new item's */
 	const dynamo_shared_write *shared;	/* NULL: not in shared mode.  Then owner, holder
 										 * and data are ignored, and op is dynamo_shared_op()
 										 * of its kind */
@@ -347,7 +373,7 @@ typedef struct dynamo_scan
 	int			limit;			/* items that DynamoDB reads for this page */
 	const char *after;			/* start after this partition key; NULL: at the start */
 	size_t		after_len;
-	const char *after_sort;		/* its sort key, if the table has one */
+	const char *after_sort;		/* the sort key to start after, if the table has one */
 	size_t		after_sort_len;
 } dynamo_scan;
 
@@ -357,14 +383,15 @@ typedef struct dynamo_result
 	dynamo_status status;
 	char		message[DYNAMO_MESSAGE_SIZE];	/* for people: "type: message" if DynamoDB
 												 * has sent both */
-	dynamo_item item;			/* of CONDITION_FAILED and READ; of ACQUIRE and
-								 * RELEASE: the item that it replaced, as far as known;
-								 * of BAR and MARK, and of JOIN, REPLACE, RENEW, CHANGE and gates in shared mode:
+	dynamo_item item;			/* Which item: of a READ, the one that was read; of a refusal,
+								 * the one that refused the write.  Of a successful ACQUIRE or
+								 * RELEASE, what it replaced, as far as known; of BAR, MARK,
+								 * and, in shared mode, JOIN, REPLACE, RENEW, CHANGE and gates,
 								 * the item as it is now */
 	dynamo_shared *shared;		/* malloc'd, NULL if the item tells nothing of shared
 								 * mode */
-	char	   *json;			/* of READ and CONDITION_FAILED, if the item is unusable: as
-								 * DynamoDB's JSON, in a fixed order; malloc'd, or NULL */
+	char	   *json;			/* of READ and CONDITION_FAILED, if the item is unusable: the
+								 * item in DynamoDB's JSON, in a fixed order; malloc'd, or NULL */
 } dynamo_result;
 
 typedef struct dynamo_table_info
@@ -375,8 +402,8 @@ typedef struct dynamo_table_info
 	char		sort_key[256];	/* "" if there is none */
 	char		sort_type[4];
 	bool		is_protected;	/* from deletion */
-	bool		replicated;		/* a global table ... */
-	bool		strong;			/* ... with multi-Region strong consistency */
+	bool		replicated;		/* it is a global table */
+	bool		strong;			/* a global table has multi-Region strong consistency */
 	char		replicas[256];	/* its Regions, for people: "us-west-2, eu-west-1" */
 } dynamo_table_info;
 
@@ -400,8 +427,9 @@ typedef struct dynamo_page
 {
 	int			count;
 	dynamo_row *rows;
-	char	   *next;			/* where the next page starts; NULL: no more */
-	char	   *next_sort;		/* its sort key, NULL if the table has none */
+	char	   *next;			/* partition key after which the next page starts; NULL: there
+								 * is none */
+	char	   *next_sort;		/* sort key after which it starts; NULL if the table has none */
 } dynamo_page;
 
 typedef struct dynamo_reply
@@ -413,16 +441,16 @@ typedef struct dynamo_reply
 	int			count;			/* results: 1, or those of a batch */
 	dynamo_result *results;
 	dynamo_page page;			/* of SCAN and QUERY */
-	struct cJSON *json;			/* of the queue's operations: the whole reply, if it has one;
-								 * status OK or CONDITION_FAILED */
+	struct cJSON *json;			/* of the queue's operations: the whole reply, if the status is
+								 * OK or CONDITION_FAILED and the reply has a body */
 
-	/* Of who received it: */
-	int64_t		date_s;			/* its Date header, epoch seconds; 0: none */
+	/* Set by who has received the reply: */
+	int64_t		date_s;			/* the reply's Date header, epoch seconds; 0: none */
 	int64_t		wall_us;		/* this machine's wall clock at its receipt, epoch
 								 * microseconds */
 } dynamo_reply;
 
-/* Neither done, nor refused by its condition. */
+/* Is the call neither done, nor refused for its condition? */
 static inline bool
 dynamo_is_failure(dynamo_status status)
 {
@@ -441,10 +469,10 @@ typedef struct dynamo_words
 								 * settings */
 } dynamo_words;
 
-/* For a failure with this status and message, from a reply or from the transport. */
+/* The words for a failure with this status and message, from a reply or from the transport. */
 extern const dynamo_words *dynamo_error_words(dynamo_status status, const char *message);
 
-/* The detail to it; op is the operation that failed. */
+/* The detail that belongs to dynamo_error_words(); op is the operation that failed. */
 extern void dynamo_error_detail(char *to, size_t size, dynamo_status status, dynamo_op op,
 								const char *message);
 
@@ -454,16 +482,16 @@ extern void dynamo_error_detail(char *to, size_t size, dynamo_status status, dyn
  */
 extern bool dynamo_is_about_keys(const char *message);
 
-/* Is it about the queue's table? */
+/* Is the operation about the queue's table? */
 extern bool dynamo_is_queue(dynamo_op op);
 
-/* Does it change the jobs in there? */
+/* Does the operation change the jobs in the queue's table? */
 extern bool dynamo_is_queue_write(dynamo_op op);
 
-/* Does it read a page of lock items? */
+/* Does the operation read a page of lock items? */
 extern bool dynamo_is_page(dynamo_op op);
 
-/* Is it about a table, not about items? */
+/* Is the operation about a table, and not about its items? */
 extern bool dynamo_is_about_table(dynamo_op op);
 
 /* "DynamoDB_20120810.UpdateItem" and so on, for the X-Amz-Target header. */
@@ -472,7 +500,7 @@ extern const char *dynamo_target(dynamo_op op);
 /* "acquire", "renew_batch", ... as in ddb_operations. */
 extern const char *dynamo_op_name(dynamo_op op);
 
-/* As in the item, and in views; static. */
+/* The mode's name, as in the item and in views; static. */
 extern const char *dynamo_mode_name(lock_mode mode);
 
 /* The IAM action that the operation needs, e.g. "dynamodb:UpdateItem". */
@@ -491,34 +519,43 @@ extern const char *dynamo_name_wrong(const dynamo_table *table, const char *name
 extern bool dynamo_key_name(const dynamo_table *table, const char *partition,
 							const char *sort, char name[DYNAMO_NAME_MAX + 1]);
 
-/* QUERY if all names with the prefix are in one partition that it names, else SCAN. */
+/* QUERY if the prefix names a partition that has all names with the prefix; else SCAN. */
 extern dynamo_op dynamo_scan_op(const dynamo_table *table, const char *prefix, size_t len);
 
 /*
- * What in the item keeps everybody from getting the lock, held or not: static, or NULL.  With
- * shared, for one who wants to share it: a gate that nobody can read keeps only those out.
+ * What in the item keeps everybody from getting the lock, held or not: static, or NULL.  "shared"
+ * is what the item tells of shared mode, if the lock is wanted in that mode; else NULL.  A gate
+ * that nobody can read keeps out only sessions that want to share the lock.
  */
 extern const char *dynamo_obstacle(const dynamo_item *item, const dynamo_shared *shared);
 
-/* Why the item is unusable, or NULL.  The gate counts if the lock is free. */
+/*
+ * Why nobody can use the item as a lock, or NULL.  An unreadable gate counts only in a released
+ * item.
+ */
 extern const char *dynamo_unusable(const dynamo_item *item, const dynamo_shared *shared);
 
 /*
- * Writes the first hex digits of a text's SHA-256, for a digest of this size; false, and zeros, if
- * OpenSSL cannot make it.  An unusable item's JSON (dynamo_result) has the same for the same item.
+ * Writes the first hex digits of a text's SHA-256, as many as fit into size with a NUL.  False,
+ * and zeros, if OpenSSL cannot make it.  The JSON of an unusable item (dynamo_result) always has
+ * the same digest for the same item.
  */
 extern bool dynamo_digest(const char *text, char *digest, size_t size);
 
-/* For people: binary values are cut short, and the whole if it does not fit. */
+/*
+ * Shows an item's JSON to people: binary values are cut short, and so is the whole if it does not
+ * fit.
+ */
 extern void dynamo_show(const char *json, char *shown, size_t size);
 
 /*
- * A token above all in there, and not below time_us.  Sets *may_fall if the item's own is none
- * that another can be above.
+ * A token above all tokens in the JSON of an item, and not below time_us.  *may_fall: the new
+ * token may be lower than an earlier one, because the item's own is unreadable or the highest
+ * possible.
  */
 extern int64_t dynamo_token_above(const char *json, int64_t time_us, bool *may_fall);
 
-/* As which operation a write in shared mode is sent, and counted. */
+/* The operation as which a write in shared mode is sent and counted. */
 extern dynamo_op dynamo_shared_op(dynamo_shared_kind kind);
 
 /* The entry of that incarnation, if the item is in shared mode and has one; else NULL. */
@@ -529,12 +566,15 @@ extern const dynamo_entry *dynamo_find_entry(const dynamo_shared *shared,
 extern const char *dynamo_incarnation(const char *owner);
 
 /*
- * Is it the name of one of the lock item's attributes?  Then it cannot name a key, or an
+ * Is this the name of an attribute that lock items have?  Then it can name neither a key nor an
  * additional attribute.
  */
 extern bool dynamo_is_attribute(const char *name);
 
-/* The names in dynamo_write.attributes, as in dynamo_item: malloc'd; NULL: no memory. */
+/*
+ * The names in dynamo_write.attributes, in the form of dynamo_item.attribute_names: malloc'd; NULL
+ * when memory is short.
+ */
 extern char *dynamo_attribute_names(const char *attributes);
 
 /*
@@ -547,7 +587,10 @@ extern char *dynamo_build_batch(const dynamo_table *table,
 extern char *dynamo_build_describe_table(const dynamo_table *table);
 extern char *dynamo_build_create_table(const dynamo_table *table, const dynamo_creation *how);
 extern char *dynamo_build_update_ttl(const dynamo_table *table);
-/* Writes the table's identity unless it has one, which the refusal shows: the item's version. */
+/*
+ * A write that gives the table this identity.  If it has one, the write is refused, and the
+ * version of the item that the refusal shows is the identity.
+ */
 extern char *dynamo_build_identify(const dynamo_table *table, const char *identity);
 extern char *dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan);
 

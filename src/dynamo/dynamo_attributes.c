@@ -58,7 +58,10 @@ dynamo_attribute_names(const char *attributes)
 	return dynamo_text_finish(&text);
 }
 
-/* An array of texts that name attributes which a lock does not have; NULL: it is none. */
+/*
+ * Parses an array of names of additional attributes.  NULL: it is no array of texts, or names an
+ * attribute of lock items.
+ */
 static cJSON *
 parse_names(const char *names)
 {
@@ -102,7 +105,7 @@ dynamo_put_extras_set(dynamo_request *request)
 		dynamo_text_raw(&request->text, ", #attributeNames = :attributeNames");
 }
 
-/* What is set anew must not be removed as well. */
+/* Names attributes of an earlier holder to remove, but not those that the write sets anew. */
 void
 dynamo_put_extras_remove(dynamo_request *request)
 {
@@ -150,7 +153,7 @@ dynamo_put_extra_value(dynamo_text *text, const char *name, const dynamo_request
 	return true;
 }
 
-/* Is it a number as JSON writes it?  Others may have written the item. */
+/* Is the text a number as JSON writes it?  Another client may have written the item. */
 static bool
 is_number(const char *s)
 {
@@ -197,8 +200,8 @@ put_scalar(dynamo_text *text, const cJSON *value, bool number)
 }
 
 /*
- * {"S":"x"} as "x", and so on; bytes as base64.  What is no value of DynamoDB's is null.
- * The depth is that of dynamo_json_parse().
+ * Appends DynamoDB's JSON as plain JSON: {"S":"x"} as "x", bytes as base64.  What is no value of
+ * DynamoDB's becomes null.  The recursion is as deep as dynamo_json_parse() allows.
  */
 static void
 put_plain(dynamo_text *text, const char *name, const cJSON *value)
@@ -250,8 +253,9 @@ dynamo_attributes_read(const cJSON *attributes, bool shared, dynamo_item *item)
 		dynamo_text out;
 
 		/*
-		 * The names that its holder, a ddblock, has set; or whatever another client's item has: its
-		 * keys, too, whose names the codec does not know.
+		 * If a ddblock holds the lock: the attributes that it has named.  If another client does:
+		 * all that lock items do not have.  The table's keys are among these, because their names
+		 * are not known here.
 		 */
 		dynamo_text_start(&out, '{', 1024);
 		cJSON_ArrayForEach(each, list)

@@ -32,7 +32,7 @@ typedef enum dynamo_api
 
 extern dynamo_api dynamo_api_of(dynamo_op op);
 
-/* Does it write one item, so that a condition may refuse it? */
+/* Does the operation write one item, so that a condition may refuse it? */
 extern bool dynamo_is_single_write(dynamo_op op);
 
 /*
@@ -44,7 +44,10 @@ extern dynamo_status dynamo_error_status(const char *text);
 
 /* ---- JSON from elsewhere ---- */
 
-/* NULL if the bytes are not exactly one JSON object, or value, or memory is short. */
+/*
+ * Parses bytes that are not trusted.  NULL if they are not exactly one JSON object (the second:
+ * one JSON value), or if memory is short.
+ */
 extern cJSON *dynamo_json_parse(const char *body, size_t len);
 extern cJSON *dynamo_json_parse_any(const char *body, size_t len);
 
@@ -63,7 +66,7 @@ extern const char *dynamo_json_attribute(const cJSON *attributes, const char *na
  */
 extern int64_t dynamo_json_positive(const cJSON *attributes, const char *name);
 
-/* Are both there, and the same? */
+/* Are both texts there, and the same? */
 extern bool dynamo_json_same(const char *a, const char *b);
 
 /* Copies valid UTF-8, cut at a character's boundary if it does not fit; "" for NULL. */
@@ -86,22 +89,25 @@ typedef struct dynamo_text
 	size_t		size;
 	bool		failed;
 	int			depth;			/* braces and brackets that are open */
-	char		closing[DYNAMO_DEPTH_MAX + 8];	/* ... and what closes each */
+	char		closing[DYNAMO_DEPTH_MAX + 8];	/* what closes each brace or bracket that is open */
 } dynamo_text;
 
-/* Opens the brace or bracket; expected: bytes that the text will probably need */
+/* Begins the text with this brace or bracket; expected: bytes that the text will probably need. */
 extern void dynamo_text_start(dynamo_text *text, char brace, size_t expected);
 
 /* Returns the malloc'd, NUL-terminated text, or NULL when memory was short. */
 extern char *dynamo_text_finish(dynamo_text *text);
 
-/* These bytes as they are; NULL if there are none. */
+/* Appends these bytes as they are; they may be NULL if len is 0. */
 extern void dynamo_text_append(dynamo_text *text, const void *bytes, size_t len);
 
-/* Begins a member; name NULL: an element, or a value whose name was begun. */
+/* Begins a member; name NULL: begins an element, or a value whose name was written already. */
 extern void dynamo_text_name(dynamo_text *text, const char *name);
 
-/* Begins a member that is an object or an array; closes all of them but so many. */
+/*
+ * Begins a member that is an object or an array (name as in dynamo_text_name()); and closes what
+ * is open until "depth" are left.
+ */
 extern void dynamo_text_open(dynamo_text *text, const char *name, char brace);
 extern void dynamo_text_close(dynamo_text *text, int depth);
 
@@ -117,7 +123,9 @@ extern void dynamo_text_string(dynamo_text *text, const char *s, size_t len);
 
 extern void dynamo_text_json(dynamo_text *text, const cJSON *json);
 
-/* Members with DynamoDB's values; name NULL as above. */
+/*
+ * Append members with DynamoDB's values: {"S":"..."}, {"N":"..."}.  name as in dynamo_text_name().
+ */
 extern void dynamo_put_s(dynamo_text *text, const char *name, const char *s);
 extern void dynamo_put_text(dynamo_text *text, const char *name, const char *s, size_t len);
 extern void dynamo_put_n(dynamo_text *text, const char *name, int64_t value);
@@ -126,10 +134,13 @@ extern void dynamo_put_lease(dynamo_text *text, const char *name, int64_t lease_
 /* Opens a map, for its members. */
 extern void dynamo_put_map(dynamo_text *text, const char *name);
 
-/* A value: standard base64, with padding and without line ends. */
+/* Appends a binary value, in standard base64, with padding and without line ends. */
 extern void dynamo_put_bytes(dynamo_text *text, const uint8_t *bytes, size_t len);
 
-/* The members of a request that name its table; and those of an item that are its key. */
+/*
+ * Append the member of a request that names its table; and the members of an item that are its
+ * key.
+ */
 extern void dynamo_put_table(dynamo_text *text, const char *table);
 extern void dynamo_put_key(dynamo_text *text, const dynamo_table *table, dynamo_key key);
 
@@ -141,21 +152,27 @@ typedef struct dynamo_value
 	int64_t		number;
 } dynamo_value;
 
-/* False if the name is not among them. */
+/* Appends the value of this name; false if the name is not among them. */
 extern bool dynamo_put_value(dynamo_text *text, const char *name, const dynamo_value *values,
 							 size_t count);
 
-/* The number in a placeholder such as "a12"; -1: it is none of these letters. */
+/*
+ * The number in a placeholder of these letters, 12 in "a12" for "a"; -1: it is another
+ * placeholder.
+ */
 extern int	dynamo_number_in(const char *name, const char *letters);
 
-/* The attribute for a placeholder: "key" and "sort" are the table's. */
+/*
+ * Appends the attribute's name for a placeholder.  "key" and "sort" stand for the table's keys;
+ * others for themselves.
+ */
 extern void dynamo_put_attribute_name(dynamo_text *text, const char *name,
 									  const dynamo_table *table);
 
 /*
- * ExpressionAttributeNames and -Values: what each "#name" and ":value" stands for, in the
- * expressions that were appended since the text had "from" bytes.  DynamoDB refuses a
- * placeholder that is declared and not used.  name NULL: attributes are called as in there.
+ * Appends ExpressionAttributeNames and -Values: what each "#name" and ":value" stands for, in the
+ * expressions that were appended since the text had "from" bytes.  (DynamoDB refuses a placeholder
+ * that is declared and not used.)  If the function "name" is NULL, each #name stands for itself.
  */
 typedef void (*dynamo_stands_for) (dynamo_text *text, const char *name, const void *of);
 extern void dynamo_put_placeholders(dynamo_text *text, size_t from, dynamo_stands_for name,
@@ -163,17 +180,19 @@ extern void dynamo_put_placeholders(dynamo_text *text, size_t from, dynamo_stand
 
 /* ---- requests about one item ---- */
 
-#define BODY_ROOM 2048			/* for a request without names and data */
+#define BODY_ROOM 2048			/* room for a request, but for the lock's name and data */
 
-/* Members of a request.  The second ends the first; who builds the request ends the last. */
+/*
+ * Members of a request.  CONDITION ends the update before it; who builds the request ends the last
+ * one.
+ */
 #define UPDATE ",\"UpdateExpression\":\""
 #define CONDITION "\",\"ConditionExpression\":\""
 #define CONDITION_ONLY ",\"ConditionExpression\":\""
 
 /*
- * What an acquire and an opening of shared mode demand: a free item (a take-over:
- * or a dead version), and a token above the item's, so that a late copy of an old
- * write is refused.
+ * What an acquire and an opening of shared mode demand: a free item (in a take-over: or a dead
+ * version), and a token below the write's first, so that a late copy of an old write is refused.
  */
 #define FREE "(attribute_not_exists(#key) OR attribute_exists(#isReleased)"
 #define RELEASED "(attribute_exists(#isReleased)"
@@ -182,11 +201,11 @@ extern void dynamo_put_placeholders(dynamo_text *text, size_t from, dynamo_stand
 	"(attribute_not_exists(#fencingToken) OR #fencingToken < " first ")"
 #define NEW_TOKEN(first) ") AND " TOKEN_BELOW(first)
 
-/* ... and, like a hand-over, that nobody was promised the lock for longer. */
+/* They demand, as a hand-over does, that keptUntil does not keep the lock from others. */
 #define NOT_KEPT \
 	" AND (attribute_not_exists(#keptUntil) OR #keptUntil <= :past)"
 
-/* ... and that they know the names of the additional attributes. */
+/* They demand that the item has the additional attributes that we know of. */
 #define OLD_NAMES(write) \
 	((write)->old_attributes != NULL ? "#attributeNames = :oldNames" : \
 	 "attribute_not_exists(#attributeNames)")
@@ -198,43 +217,63 @@ typedef struct dynamo_request
 	const dynamo_write *write;
 	cJSON	   *set;			/* additional attributes: {"team":{"S":"x"},...}; or NULL */
 	cJSON	   *old;			/* names that an earlier holder set: ["team",...]; or NULL */
-	cJSON	   *replaced;		/* REPLACE: the item */
+	cJSON	   *replaced;		/* REPLACE: the unusable item */
 } dynamo_request;
 
-/* In shared mode: what begins and ends the expressions, but for releases of the item; */
+/*
+ * Puts the update and condition of a write in shared mode.  For a release of the item,
+ * put_release() has begun the update, and this ends it.
+ */
 extern void dynamo_put_shared(dynamo_request *request);
 
-/* ... the attribute for a placeholder, or NULL; and its value, or false. */
+/*
+ * In shared mode: the attribute for a placeholder, or NULL if it is none of shared mode; and its
+ * value, or false.
+ */
 extern const char *dynamo_shared_name(const dynamo_write *write, const char *name);
 extern bool dynamo_put_shared_value(dynamo_text *text, const char *name,
 									const dynamo_write *write);
 
-/* Does the reply bring the item as it is after the write? */
+/* Does the reply to this kind of write show the item as it is after the write? */
 extern bool dynamo_shared_shows_item(dynamo_shared_kind kind);
 
-/* Does it release the item?  Then dynamo_put_shared() continues the update of a release. */
+/*
+ * Does this kind of write release the item?  Then dynamo_put_shared() continues the update of a
+ * release.
+ */
 extern bool dynamo_shared_releases(dynamo_shared_kind kind);
 
-/* Sets the request's attributes and names. */
+/*
+ * Parses the additional attributes that the request sets, and the names of those that it removes.
+ */
 extern void dynamo_parse_extras(dynamo_request *request);
 
-/* Pieces of an update: ", #a0 = :a0 ..." and ", #o1 ..."; as above. */
+/*
+ * Additional attributes: pieces of an update, ", #a0 = :a0 ..." and ", #o1 ..."; the attribute for
+ * a placeholder, or NULL; and its value, or false.
+ */
 extern void dynamo_put_extras_set(dynamo_request *request);
 extern void dynamo_put_extras_remove(dynamo_request *request);
 extern const char *dynamo_extra_name(const dynamo_request *request, const char *name);
 extern bool dynamo_put_extra_value(dynamo_text *text, const char *name,
 								   const dynamo_request *request);
 
-/* REPLACE: the new item's members but its key, and the condition. */
+/* REPLACE: puts the new item's members but its key; and the condition. */
 extern void dynamo_put_new_item(dynamo_text *text, const dynamo_table *table,
 								const dynamo_write *write);
 extern void dynamo_put_replacement(dynamo_request *request);
 
-/* Members of a CreateTable, and of an index in there: both 0: on-demand. */
+/*
+ * Put members of a CreateTable: how the table is billed; and the units of the table or of an
+ * index.
+ */
 extern void dynamo_put_creation(dynamo_text *text, const dynamo_creation *how);
 extern void dynamo_put_units(dynamo_text *text, const dynamo_creation *how);
 
-/* From a table's description: can nobody delete it?  And the type of a key, or NULL. */
+/*
+ * From a table's description: is it protected from deletion?  And the type of a key attribute, or
+ * NULL.
+ */
 extern bool dynamo_is_protected(const cJSON *table);
 extern const char *dynamo_key_type(const cJSON *table, const char *key);
 
@@ -256,13 +295,14 @@ extern void dynamo_item_clear(dynamo_item *item);
 #define DYNAMO_BAD_NAMES "the lock item's attributeNames is not a JSON array of names, as a text"
 
 /*
- * Item has been read, but for this.  *shared is malloc'd if there is something to
- * tell, else NULL.  Returns why an item in shared mode is unusable, or NULL.
+ * Reads what an item tells of shared mode, when all else in *item has been read.  *shared is
+ * malloc'd if the item tells something, else NULL.  Returns why an item in shared mode is
+ * unusable, or NULL.
  */
 extern const char *dynamo_shared_read(const cJSON *attributes, const dynamo_item *item,
 									  dynamo_shared **shared);
 
-/* The lock item's attributes; NULL after the last one. */
+/* The attributes that lock items have, by number from 0; NULL after the last one. */
 extern const char *dynamo_attribute(int number);
 
 /*
@@ -283,10 +323,10 @@ extern dynamo_status dynamo_page_read(dynamo_page *page, const dynamo_table *tab
 									  const cJSON *json, const char *body,
 									  size_t len, const char **wrong);
 
-/* May be called twice. */
+/* Frees what the page points to.  It may be called twice. */
 extern void dynamo_page_free(dynamo_page *page);
 
-/* False if table does not describe one. */
+/* Reads a table's description; false if the JSON does not describe a table. */
 extern bool dynamo_table_read(dynamo_table_info *info, const cJSON *table);
 
 #endif							/* DDBLOCK_DYNAMO_DYNAMO_CODEC_H */

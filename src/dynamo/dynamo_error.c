@@ -16,16 +16,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ANY NULL				/* no type is needed */
-#define SOME ""					/* DynamoDB's reply had a type */
+#define ANY NULL				/* any text, also without a type */
+#define SOME ""					/* any text that has an error type of DynamoDB */
 
-static const char about_keys[] = "";	/* as words: see dynamo_is_about_keys() */
+static const char about_keys[] = "";	/* stands for words that dynamo_is_about_keys() finds */
 
-/* The first kind that fits counts.  Without a message, it only has a status. */
+/*
+ * A kind of error.  The first kind that fits an error counts.  One without a message only gives
+ * the error a status.
+ */
 typedef struct error_kind
 {
 	const char *type;
-	const char *words;			/* they are in the text, or NULL */
+	const char *words;			/* the error's text has these words; NULL: it need not */
 	dynamo_status status;
 	dynamo_words say;
 } error_kind;
@@ -63,7 +66,7 @@ typedef struct error_kind
 static const error_kind kinds[] = {
 	{"ConditionalCheckFailed", NULL, DYNAMO_CONDITION_FAILED, {0}},
 
-	/* The last word of a ThrottlingReason's name is why. */
+	/* ThrottlingReasons: the end of the name says why. */
 	{ANY, "KeyRangeThroughputExceeded", DYNAMO_THROTTLED, {
 			LIMIT, "one partition key of %s gets more requests than DynamoDB serves",
 			"More capacity does not help: a partition key takes 1,000 writes or 3,000 reads a "
@@ -120,7 +123,10 @@ static const error_kind kinds[] = {
 			"Try again. If this lasts, keep programs other than ddblock from writing to the table."
 	}},
 
-	/* These two come first: why may be any of the next. */
+	/*
+	 * These two come before the next ones, because their texts may have the words of those as the
+	 * cause.
+	 */
 	{ANY, "No usable Region", DYNAMO_UNREACHABLE, {
 			NO_CONNECTION, "there is no Region yet for %s",
 			"Its source, which the detail names last, has not replied with one. Try again."
@@ -265,7 +271,7 @@ static const error_kind kinds[] = {
 	}},
 
 	{"ResourceNotFound", NULL, DYNAMO_TABLE_MISSING, {
-			"42P01", "%s does not exist in DynamoDB", NULL	/* errors.c makes a hint */
+			"42P01", "%s does not exist in DynamoDB", NULL	/* shared/errors.c makes a hint */
 	}},
 	{"ResourceInUse", NULL, DYNAMO_TABLE_IN_USE, {
 			"55006", "%s is being changed",
@@ -332,7 +338,7 @@ static const error_kind kinds[] = {
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* Does the text begin with this type, with any ending? */
+/* Does the text begin with this error type, with any of its endings? */
 static bool
 begins_with(const char *text, const char *type)
 {
@@ -349,7 +355,10 @@ begins_with(const char *text, const char *type)
 	return false;
 }
 
-/* Other texts begin with a phase of the transport, or are sentences. */
+/*
+ * Does the text begin with an error type?  Other texts are sentences, or begin with a phase of the
+ * transport, such as "TLS:".
+ */
 static bool
 has_type(const char *text)
 {
@@ -383,7 +392,10 @@ dynamo_error_status(const char *text)
 	return DYNAMO_MALFORMED;
 }
 
-/* The other statuses are no failures: nobody should ask for them. */
+/*
+ * DYNAMO_OK and DYNAMO_CONDITION_FAILED are no failures and have no words: the last kind stands
+ * for them.
+ */
 const dynamo_words *
 dynamo_error_words(dynamo_status status, const char *text)
 {
@@ -396,8 +408,9 @@ dynamo_error_words(dynamo_status status, const char *text)
 }
 
 /*
- * Most of IAM's messages name the action, which may be another one than ours, and the resource:
- * "... is not authorized to perform: kms:Decrypt on resource: arn:... because ...".
+ * The message itself, if it names the refused action, as most of IAM's do: "... is not authorized
+ * to perform: kms:Decrypt on resource: arn:... because ...".  That action may be another one than
+ * ours. Else our own action comes before the message.
  */
 void
 dynamo_error_detail(char *to, size_t size, dynamo_status status, dynamo_op op, const char *text)
@@ -432,8 +445,8 @@ speaks_of_key(const char *message)
 }
 
 /*
- * Every server words it otherwise, so each message that speaks of a key counts, unless it
- * speaks of a key's length or of an expression.
+ * Every server has its own words for this, so each message that speaks of a key counts, unless it
+ * speaks of a key's length, of an expression or of KMS.
  */
 bool
 dynamo_is_about_keys(const char *message)

@@ -26,7 +26,10 @@ copy_attribute(char *to, size_t size, const cJSON *attributes, const char *name)
 	dynamo_json_copy(to, size, dynamo_json_attribute(attributes, name));
 }
 
-/* What a ddblock wrote is valid if no other client has written since. */
+/*
+ * Reads holder and time of release, which only ddblock writes.  They are valid if no other client
+ * has acquired or released the lock since.
+ */
 static void
 read_ours(const cJSON *attributes, dynamo_item *item)
 {

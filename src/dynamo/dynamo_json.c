@@ -34,7 +34,7 @@ utf8_length(const uint8_t *p, size_t left)
 	else
 		return 0;
 
-	/* the second byte excludes overlong forms, surrogates, and over U+10FFFF */
+	/* the second byte excludes overlong forms, surrogates, and characters over U+10FFFF */
 	if (p[0] == 0xe0)
 		low = 0xa0;
 	else if (p[0] == 0xed)

@@ -15,7 +15,7 @@ is_fixed_sort(const dynamo_table *table, const char *sort, size_t len)
 	return strlen(table->sort_value) == len && memcmp(table->sort_value, sort, len) == 0;
 }
 
-/* The first separator, or NULL. */
+/* The first separator in the text; NULL: there is none. */
 static const char *
 separator_in(const dynamo_table *table, const char *text, size_t len)
 {

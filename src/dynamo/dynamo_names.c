@@ -23,7 +23,9 @@ static const struct
 	[API_DELETE_ITEM] = {API("DeleteItem")},
 	[API_QUERY] = {API("Query")},
 	[API_SCAN] = {API("Scan")},
-	/* IAM has no actions for these two, only for what is in them: mostly this. */
+	/*
+	 * IAM has no actions for these two, only for the statements and writes in them: mostly these.
+	 */
 	[API_BATCH] = {"DynamoDB_20120810.BatchExecuteStatement", "dynamodb:PartiQLUpdate"},
 	[API_TRANSACT] = {"DynamoDB_20120810.TransactWriteItems", "dynamodb:PutItem"},
 	[API_DESCRIBE_TABLE] = {API("DescribeTable")},

@@ -17,7 +17,8 @@
 #include <string.h>
 
 #define EXCERPT_SIZE 201		/* bytes of an unexpected reply in its message */
-#define WORDS_SIZE 4096			/* of an error, before the middle of a long one is left out */
+#define WORDS_SIZE 4096			/* room for the words of an error, before the middle of a long
+								 * one is left out */
 
 /* A reply as received. */
 typedef struct incoming
@@ -61,8 +62,8 @@ spread_failure(dynamo_reply *reply)
 }
 
 /*
- * Is it certainly not from DynamoDB?  DynamoDB's replies are JSON objects with a
- * checksum, and its errors have a type.  Repeating the request would not help.
+ * Is the reply certainly not from DynamoDB?  DynamoDB's replies are JSON objects with a checksum,
+ * and its errors have a type.  Repeating the request would not help.
  */
 static bool
 is_foreign(const incoming *in, const char *type)
@@ -76,7 +77,7 @@ is_foreign(const incoming *in, const char *type)
 		blanks++;
 	if (status == 200)
 		return blanks < in->len && in->body[blanks] != '{';
-	/* Those may come from DynamoDB, or from a proxy while DynamoDB is busy. */
+	/* These statuses may come from DynamoDB, or from a proxy while DynamoDB is busy. */
 	return !(status < 300 || status == 408 || status == 413 || status == 429 ||
 			 (status >= 500 && status != 501 && status != 505));
 }
@@ -115,7 +116,10 @@ append(char words[WORDS_SIZE], const char *more)
 		*header = '\0';
 }
 
-/* "type: message", or the one that there is.  The type's prefix ends with '#'; it may be NULL. */
+/*
+ * Begins with "type: message", or with one of them if the other is missing.  A type may have a
+ * prefix that ends with '#', or be NULL.
+ */
 static void
 start_words(char words[WORDS_SIZE], const char *type, const cJSON *error)
 {
@@ -129,7 +133,10 @@ start_words(char words[WORDS_SIZE], const char *type, const cJSON *error)
 	append(words, message);
 }
 
-/* Leaves out the middle: the beginning tells what failed, the end often why. */
+/*
+ * Copies words, without their middle if they are too long: the beginning tells what failed, the
+ * end often why.
+ */
 static void
 copy_words(char message[DYNAMO_MESSAGE_SIZE], const char *words)
 {
@@ -148,7 +155,9 @@ copy_words(char message[DYNAMO_MESSAGE_SIZE], const char *words)
 	strcat(strcat(message, gap), end);
 }
 
-/* Which limit was reached, and of what: "(TableWriteKeyRangeThroughputExceeded arn:...)". */
+/*
+ * Appends which limit was reached, and of what: "(TableWriteKeyRangeThroughputExceeded arn:...)".
+ */
 static void
 add_reasons(char words[WORDS_SIZE], const cJSON *reasons)
 {
@@ -235,7 +244,7 @@ adopt_result(dynamo_reply *reply)
 	memcpy(reply->message, reply->results[0].message, sizeof(reply->message));
 }
 
-/* json: NULL if the body is none. */
+/* Reads a reply other than 200.  json: the body; NULL if that is not JSON. */
 static void
 read_error(dynamo_reply *reply, const incoming *in, const cJSON *json)
 {
@@ -272,7 +281,7 @@ read_error(dynamo_reply *reply, const incoming *in, const cJSON *json)
 	}
 }
 
-/* One object, or an array of one for each table. */
+/* The capacity that a reply says was consumed: one object, or an array with one for each table. */
 static double
 total_capacity(const cJSON *consumed)
 {
@@ -287,8 +296,8 @@ total_capacity(const cJSON *consumed)
 }
 
 /*
- * Does a success show that DynamoDB has answered this request?  It has what the request asked
- * for, or DynamoDB's checksum.  An empty object is what anybody sends who understands nothing.
+ * Does a success show that DynamoDB has answered this request?  It does if it has what the request
+ * asked for, or DynamoDB's checksum.  A server that understands nothing sends an empty object.
  */
 static bool
 is_evident(const incoming *in, const cJSON *json)
@@ -302,8 +311,8 @@ is_evident(const incoming *in, const cJSON *json)
 }
 
 /*
- * False if the number of responses is not the number of statements sent, or if one that has no
- * error shows nothing.
+ * Reads the responses to a batch.  False if there are not as many as statements were sent, or if
+ * one without an error does not show that DynamoDB has made it.
  */
 static bool
 read_statements(dynamo_reply *reply, const cJSON *responses, bool evident)
@@ -384,7 +393,7 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 				return true;
 			if (wrong == NULL)
 				return false;
-			dynamo_page_free(&reply->page); /* an incomplete page is treated as no reply */
+			dynamo_page_free(&reply->page); /* an incomplete page counts as no reply */
 			snprintf(reply->message, sizeof(reply->message), "%s", wrong);
 			spread_failure(reply);
 			return true;
@@ -440,7 +449,7 @@ dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op, int co
 		set_malformed(reply, &in, NULL);
 		spread_failure(reply);
 	}
-	/* Both are what the caller of a queue's operation has to read. */
+	/* The caller of a queue's operation reads the JSON of a success or of a refusal itself. */
 	if (dynamo_is_queue(op) && !dynamo_is_failure(reply->status))
 		reply->json = json;
 	else

@@ -18,12 +18,15 @@
 	"#ownerName = :owner AND #recordVersionNumber = :expected" \
 	" AND attribute_not_exists(#isReleased)"
 
-/* A dead incarnation never writes again, so its name is enough. */
+/*
+ * The condition on an item that a dead incarnation holds: it never writes again, so its name is
+ * enough.
+ */
 #define HELD_BY_THE_DEAD \
 	"#ownerName = :owner AND attribute_not_exists(#isReleased)"
 /*
- * An operator is not the holder; the version identifies the lease, or what keeps a
- * released lock.
+ * The condition of a release by force.  An operator need not be the holder: the version names the
+ * lease that he has seen, or the released item that keptUntil keeps from others.
  */
 #define HELD_BY_ANYBODY \
 	"#recordVersionNumber = :expected" \
@@ -46,7 +49,9 @@ put_text(dynamo_text *text, const char *name, const char *value)
 		dynamo_put_s(text, name, value);
 }
 
-/* With the owner: other clients change ownerName and may keep the holder map. */
+/*
+ * The holder map has the owner in it, because other clients change ownerName and may keep the map.
+ */
 static void
 put_holder(dynamo_text *text, const char *owner, const dynamo_holder *holder)
 {
@@ -67,8 +72,9 @@ put_holder(dynamo_text *text, const char *owner, const dynamo_holder *holder)
 }
 
 /*
- * Nobody deletes the item while it keeps the lock from others, nor for a day after.  One that
- * bars an acquire is needed as long as copies of it may have a valid signature.
+ * The ttl of a released item.  It must not expire while keptUntil keeps the lock from others, nor
+ * for a day after.  An item that bars an acquire must stay as long as copies of that acquire may
+ * have a valid signature.
  */
 static int64_t
 ttl_of(const dynamo_table *table, const dynamo_write *write)
@@ -167,8 +173,8 @@ put_acquire(dynamo_request *request)
 	dynamo_put_extras_remove(request);
 
 	/*
-	 * The last token in the condition would let a late copy reserve tokens below
-	 * another cluster's.
+	 * The condition is on the first token.  With the last one, a late copy could reserve tokens
+	 * below another cluster's.
 	 */
 	dynamo_text_raw(text, CONDITION "%s%s" NEW_TOKEN(":first") NOT_KEPT " AND %s",
 					write->must_exist ? RELEASED : FREE, take_over ? OR_DEAD : "",
@@ -201,7 +207,10 @@ put_hand_over(dynamo_request *request)
 					kept ? " REMOVE #data" : " REMOVE #data, #keptUntil");
 }
 
-/* Also in shared mode: by the last one, or by an operator. */
+/*
+ * Releases the item; also in shared mode, for the last cluster that shares the lock or for an
+ * operator.
+ */
 static void
 put_release(dynamo_request *request)
 {
@@ -236,36 +245,42 @@ put_bar_new(dynamo_request *request)
 static const struct
 {
 	void		(*put) (dynamo_request *request);
-	const char *text;			/* if put is NULL */
+	const char *text;			/* the members, if put is NULL */
 	const char *shows;			/* the item that a successful write asks for, or NULL;
 								 * not in shared mode */
 }			writers[DYNAMO_OP_COUNT] = {
 	[DYNAMO_ACQUIRE] = {.put = put_acquire,.shows = REPLACED},
 	[DYNAMO_RENEW] = {.put = put_renew},
 	[DYNAMO_HAND_OVER] = {.put = put_hand_over},
-	[DYNAMO_RELEASE] = {.put = put_release,.shows = WHOLE_REPLACED},	/* with a mark, if it has one */
+	[DYNAMO_RELEASE] = {.put = put_release,.shows = WHOLE_REPLACED},	/* the item shows a mark of
+																		 * another cluster */
 	[DYNAMO_FORCE_RELEASE] = {.put = put_release},
-	/* Nothing but the token: the item may be anybody's.  It must not expire with its bar. */
+	/*
+	 * A bar writes nothing but the token, because the item may be anybody's; and the item must not
+	 * expire while the bar is needed.
+	 */
 	[DYNAMO_BAR] = {.shows = NEW_ITEM,.text = UPDATE "SET #fencingToken = :last REMOVE #ttl"
 		CONDITION "attribute_exists(#key) AND " TOKEN_BELOW(":first")},
 	[DYNAMO_BAR_NEW] = {.put = put_bar_new},
 	/*
-	 * The condition names the holder: a mark that arrives late makes no item, and is on none that
-	 * is free or somebody else's.  But whoever takes the last permit again opens another epoch.
+	 * The condition names the holder, so a mark that arrives late makes no item, and marks none
+	 * that is free or somebody else's.  For permits it takes any epoch: a cluster that takes the
+	 * last permit again and again opens another epoch each time.
 	 */
 	[DYNAMO_MARK] = {.shows = NEW_ITEM,.text = UPDATE "SET #wanted = :wanted"
 		CONDITION "(#ownerName = :expected OR #ownerName = #shared.#owner)"
 		" AND attribute_not_exists(#isReleased)"},
 	/*
-	 * Refused if the lock was acquired since it was read, even if released again; or if the
-	 * item bars an acquire that may arrive late.
+	 * A deletion is refused if the lock was acquired since it was read, even if it was released
+	 * again; and if the item bars an acquire that may arrive late.
 	 */
 	[DYNAMO_DELETE] = {.text = CONDITION_ONLY "#recordVersionNumber = :expected"
 		" AND attribute_exists(#isReleased)"
 		" AND (attribute_not_exists(#fencingToken) OR #fencingToken <= :last)"},
 	/*
-	 * To other clients the item is a lock that was released, whose owner never comes back.  Nothing
-	 * shows when that was, so nobody purges it; and it has no ttl.
+	 * The item with the table's identity.  To other clients it is a lock that was released, whose
+	 * owner never comes back.  It does not show when it was released, so no purge deletes it; and
+	 * it has no ttl.
 	 */
 	[DYNAMO_IDENTIFY] = {.text = UPDATE "SET #ownerName = :owner"
 		", #recordVersionNumber = :version, #leaseDuration = :lease"
@@ -351,7 +366,10 @@ put_identifier(dynamo_text *text, const char *name)
 	dynamo_text_raw(text, "\\\"");
 }
 
-/* Our entry's version, "shared"."h"."<incarnation>"."v"; or the attribute. */
+/*
+ * Puts the path of our entry's version in shared mode, "shared"."h"."<incarnation>"."v"; else the
+ * attribute.
+ */
 static void
 put_entry_version(dynamo_text *text, const dynamo_shared_write *shared, const char *attribute)
 {

@@ -25,7 +25,7 @@ typedef struct scan_request
 {
 	const dynamo_table *table;
 	const dynamo_scan *scan;
-	dynamo_key	key;			/* of a QUERY: the partition, and how sort keys begin */
+	dynamo_key	key;			/* QUERY: the partition to read, and how the sort keys begin */
 	bool		query;
 } scan_request;
 
@@ -45,7 +45,7 @@ put_value(dynamo_text *text, const char *name, const void *of)
 		dynamo_put_text(text, NULL, request->key.partition, request->key.partition_len);
 	else if (strcmp(name, "sort") == 0)
 		dynamo_put_text(text, NULL, sort_value, strlen(sort_value));
-	else if (request->query)	/* the prefix */
+	else if (request->query)	/* :prefix of the sort key */
 		dynamo_put_text(text, NULL, request->key.sort, request->key.sort_len);
 	else
 		dynamo_put_text(text, NULL, request->scan->prefix, request->scan->prefix_len);
@@ -76,7 +76,7 @@ dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan)
 	from = text.len;
 	dynamo_text_raw(&text, ",\"ProjectionExpression\":\"#key, " ASKED_FOR "%s\"",
 					table->sort_separator != '\0' ? ", #sort" : "");
-	/* Items whose keys are other ones than the prefix and our settings allow are left out. */
+	/* The filter leaves out items whose keys do not fit the prefix and our settings. */
 	if (scan->released_only)
 		put_filter_part(&text, &first, "attribute_exists(#isReleased)");
 	if (scan->prefix_len > 0 && !request.query)
@@ -143,7 +143,7 @@ clear_row(dynamo_row *row)
 	memset(row, 0, sizeof(*row));
 }
 
-/* An item whose key means no name is left out. */
+/* Reads an item of the page.  One whose key means no name is left out. */
 static dynamo_status
 read_row(dynamo_page *page, const dynamo_table *table, const cJSON *attributes,
 		 const char **wrong)

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What stands in {"M":{...}}, or NULL. */
+/* The content of a map attribute, {"M":{...}}; NULL if it is none. */
 static const cJSON *
 map_attribute(const cJSON *attributes, const char *name)
 {
@@ -40,7 +40,7 @@ read_version(const cJSON *map, char version[DYNAMO_VERSION_SIZE])
 	return true;
 }
 
-/* As a leaseDuration: longer ones than 292 years are never over. */
+/* Reads a lease.  As in leaseDuration, a longer one than 292 years counts as 292 years. */
 static int64_t
 read_lease(const cJSON *map)
 {
@@ -73,7 +73,7 @@ read_entry(const cJSON *json, dynamo_entry *entry)
 	return NULL;
 }
 
-/* All entries that can be read, and their sum against the total. */
+/* Reads all entries that can be read, and compares the sum of their permits with the total. */
 static const char *
 read_entries(const cJSON *map, dynamo_shared *shared)
 {
@@ -106,7 +106,10 @@ read_entries(const cJSON *map, dynamo_shared *shared)
 	return NULL;
 }
 
-/* The entries first: a cluster may find its own in an item that is unusable otherwise. */
+/*
+ * Reads what counts in shared mode.  The entries come first, so that a cluster finds its own even
+ * in an item that is unusable otherwise.
+ */
 static const char *
 read_mode(const cJSON *attributes, const dynamo_item *item, const cJSON *map,
 		  dynamo_shared *shared)

@@ -17,11 +17,14 @@
 #define SHARED "#ownerName = :epoch AND attribute_not_exists(#isReleased)"
 #define MINE SHARED " AND #shared.#h.#me.#v = :expected"
 
-/* A dead incarnation never writes again, so its name is enough, in any epoch. */
+/*
+ * The condition on the entry of a dead incarnation.  That never writes again, so its name is
+ * enough, in any epoch.
+ */
 #define OF_THE_DEAD "#ownerName = #shared.#owner AND attribute_not_exists(#isReleased)" \
 	" AND attribute_exists(#shared.#h.#me)"
 
-/* Of a release: it leaves the gate to who waits there. */
+/* What a release of the item removes.  The gate stays, for the session that waits there. */
 #define END_MODE ", #shared.#owner, #shared.#kind, #shared.#total, #shared.#h"
 
 static bool
@@ -30,7 +33,10 @@ is_named(const char *version)
 	return version != NULL && version[0] != '\0';
 }
 
-/* What the write demands and removes.  Fewer permits need no admission. */
+/*
+ * What a write demands and removes so that DynamoDB lets it in.  A CHANGE to fewer permits demands
+ * nothing.
+ */
 static dynamo_admission
 admission_of(const dynamo_write *write)
 {
@@ -112,7 +118,7 @@ dynamo_put_shared_value(dynamo_text *text, const char *name, const dynamo_write 
 		put_entry(text, NULL, write);
 	else if (strcmp(name, "shared") == 0)
 	{
-		/* The whole map, with one entry. */
+		/* The whole map "shared", with our entry only. */
 		dynamo_put_map(text, NULL);
 		dynamo_put_s(text, "owner", epoch);
 		dynamo_put_s(text, "kind", dynamo_mode_name(shared->entry.mode));
@@ -136,7 +142,7 @@ dynamo_put_shared_value(dynamo_text *text, const char *name, const dynamo_write 
 
 /* ---- what joins, replacements and changes upwards have in common ---- */
 
-/* Nobody gets past the gate of a living waiter. */
+/* The condition that keeps a write out while the gate of a living waiter stands. */
 static const char *
 gate_condition(const char *dead_gate)
 {
@@ -145,7 +151,7 @@ gate_condition(const char *dead_gate)
 		" AND attribute_not_exists(#shared.#gate.#v)";
 }
 
-/* The dead, and our mark. */
+/* Removes dead entries, a dead gate, and our mark. */
 static void
 put_removals(dynamo_text *text, const dynamo_write *write, const dynamo_admission *admission)
 {
@@ -175,9 +181,11 @@ put_admission_condition(dynamo_text *text, const dynamo_admission *admission)
 /* ---- the writes ---- */
 
 /*
- * A join, or a replacement.  The map's size is that before the dead are removed.
- * Who raises the item's lease names the shorter one: another join may have raised it
- * further meanwhile.
+ * A JOIN or a REPLACE.
+ *
+ *	 - The condition on the map's size sees it before the dead entries are removed.
+ *	 - A write that raises the item's leaseDuration names the shorter one in its condition,
+ *	   because another join may have raised it further meanwhile.
  */
 static void
 put_join(dynamo_text *text, const dynamo_write *write)
@@ -197,7 +205,7 @@ put_join(dynamo_text *text, const dynamo_write *write)
 	put_admission_condition(text, &shared->entry.admission);
 }
 
-/* Counts as a renewal. */
+/* A CHANGE, which is counted as a renewal. */
 static void
 put_change(dynamo_text *text, const dynamo_write *write)
 {
@@ -223,7 +231,10 @@ dynamo_put_shared(dynamo_request *request)
 	switch (write->shared->kind)
 	{
 		case DYNAMO_SHARED_OPEN:
-			/* Names that nobody can read keep out all alike, although they stay. */
+			/*
+			 * The names of additional attributes must be known, as for an acquire, although the
+			 * attributes stay. So names that nobody can read keep out everybody.
+			 */
 			dynamo_text_raw(text, UPDATE "SET #ownerName = :epoch, #recordVersionNumber = :version"
 							", #leaseDuration = :lease, #fencingToken = :token, #shared = :shared"
 							" REMOVE #data, #holder, #isReleased, #releasedAt, #releasedVersion, #ttl"

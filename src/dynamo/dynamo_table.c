@@ -97,7 +97,7 @@ dynamo_build_update_ttl(const dynamo_table *table)
 					   "{\"AttributeName\":\"ttl\",\"Enabled\":true}");
 }
 
-/* One of the one or two keys. */
+/* Puts a member about a key; name NULL: the table has no such key. */
 static void
 put_key(dynamo_text *text, const char *name, const char *what)
 {

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACEHOLDER_SIZE 33		/* with its sign and a NUL */
+#define PLACEHOLDER_SIZE 33		/* the longest placeholder, with its sign and a NUL */
 
-/* Of one sign in a request: more do not fit into an expression of 4 kB. */
+/* The most placeholders with one sign in a request: an expression of 4 kB has no room for more. */
 #define PLACEHOLDERS_MAX 1024
 
 /* Makes room for more bytes and the final NUL; false when memory is short. */
@@ -55,7 +55,7 @@ dynamo_text_append(dynamo_text *text, const void *bytes, size_t len)
 	text->bytes[text->len] = '\0';
 }
 
-/* Where a member or an element begins. */
+/* Puts a comma, if one is needed, before a member or an element. */
 static void
 separate(dynamo_text *text)
 {
@@ -273,7 +273,10 @@ dynamo_put_attribute_name(dynamo_text *text, const char *name, const dynamo_tabl
 	dynamo_text_string(text, name, strlen(name));
 }
 
-/* Each once, in the order of their first use.  DynamoDB refuses an empty set. */
+/*
+ * Declares the placeholders with this sign between from and end, each once, in the order of their
+ * first use.  Puts nothing if there are none, because DynamoDB refuses an empty set.
+ */
 static void
 put_set(dynamo_text *text, const char *set, char sign, size_t from, size_t end,
 		dynamo_stands_for stands_for, const void *of)

@@ -4,8 +4,8 @@
  *	  Items that nobody can use as locks: why, how to show one to people, and the
  *	  request that replaces it.
  *
- * DynamoDB sends an item's attributes in any order, and the members of its sets.  Sorted,
- * they have a digest by which an operator means this very item.
+ * DynamoDB sends an item's attributes, and the members of sets, in any order.  Sorted, they have
+ * a digest, by which an operator names this very item.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,7 +44,7 @@ dynamo_unusable(const dynamo_item *item, const dynamo_shared *shared)
 	return dynamo_obstacle(item, item->released ? shared : NULL);
 }
 
-/* By its name in an object, by its value in a set. */
+/* Members are sorted by name in an object, and by value in a set. */
 static const char *
 sort_key(const cJSON *member)
 {
@@ -59,7 +59,7 @@ compare_members(const void *a, const void *b)
 	return strcmp(sort_key(*(cJSON *const *) a), sort_key(*(cJSON *const *) b));
 }
 
-/* An object's, a set's and their members' members; only a list is in an order. */
+/* Sorts the members of an object or a set, and of all values in there.  A list keeps its order. */
 static bool
 sort_members(cJSON *value, const char *type)
 {
@@ -113,7 +113,7 @@ dynamo_digest(const char *text, char *digest, size_t size)
 	return ok;
 }
 
-/* The depth is that of dynamo_json_parse(). */
+/* Cuts binary values short.  The recursion is as deep as dynamo_json_parse() allows. */
 static void
 shorten_bytes(cJSON *value, const char *type)
 {
@@ -184,8 +184,8 @@ dynamo_put_new_item(dynamo_text *text, const dynamo_table *table, const dynamo_w
 }
 
 /*
- * Each attribute that only a lock has is as it was, or still missing.  Others do not count: a
- * condition has room for so many only.
+ * The condition: each attribute that lock items have is as it was read, or still missing.  Other
+ * attributes do not count, because a condition has room for only so many.
  */
 void
 dynamo_put_replacement(dynamo_request *request)
