@@ -29,14 +29,15 @@
 #define DYNAMO_ENTRIES_MAX		32		/* clusters that share a lock */
 #define DYNAMO_INCARNATION_SIZE 64		/* an entry's key and its NUL */
 #define DYNAMO_EPOCH_SIZE		64		/* a shared lock's ownerName and its NUL */
-#define DYNAMO_DIGEST_SIZE		33		/* of an unusable item, and its NUL */
+#define DYNAMO_DIGEST_SIZE		33		/* the digest of an unusable item and its NUL */
 #define DYNAMO_MESSAGE_SIZE		512		/* an error's type and message, and a NUL */
 #define DYNAMO_REPLY_MAX		(32 * 1024 * 1024)	/* larger replies are refused.  An item has
 													 * up to 400 kB, of which JSON makes up to
 													 * six times as much; a page 1 MB; a batch
 													 * that is refused, 25 items */
 #define DYNAMO_KEPT_MAX_MS		86400000	/* from an acquire to keptUntil */
-#define DYNAMO_KEPT_AGE_S		86400	/* a released item stays so long after keptUntil */
+#define DYNAMO_KEPT_AGE_S		86400	/* a released item is kept for so long after its
+										 * keptUntil */
 #define DYNAMO_TOKEN_AGE_US		INT64_C(90000000000)	/* a purge deletes a released item only
 														 * if its token is as old as this: see
 														 * purge.c */
@@ -97,7 +98,9 @@ typedef enum dynamo_op
 								 * dynamo_build_identify() */
 	DYNAMO_REPLACE,				/* replaces an unusable item, for ddb_lock_force_release() */
 
-	/* On the queue's table; src/queue builds them, and reads their replies. */
+	/*
+	 * The operations on the queue's table.  src/queue builds the requests, and reads the replies.
+	 */
 	DYNAMO_QUEUE_READ,
 	DYNAMO_QUEUE_QUERY,
 	DYNAMO_QUEUE_SCAN,
@@ -334,9 +337,10 @@ typedef struct dynamo_write
 	int64_t		last_token;		/* the last of these tokens, which the item then has; in shared
 								 * mode, the only one.  DELETE: the item has no token above this
 								 * one */
-	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER; RENEW: NULL keeps it */
-	const uint8_t *data;		/* ACQUIRE, HAND_OVER; NULL removes it.  RENEW: NULL
-								 * keeps it, none (data_len 0) removes it */
+	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER: the new holder.  RENEW: the new one;
+									 * NULL keeps the item's */
+	const uint8_t *data;		/* ACQUIRE, HAND_OVER: the new data; NULL removes the item's.
+								 * RENEW: NULL keeps the item's data, data_len 0 removes it */
 	size_t		data_len;
 	bool		must_exist;		/* ACQUIRE: the write makes no item */
 	const char *attributes;		/* ACQUIRE: additional attributes, as DynamoDB's JSON, or NULL */
@@ -370,7 +374,7 @@ typedef struct dynamo_scan
 	const char *prefix;			/* of the name, UTF-8; not terminated */
 	size_t		prefix_len;		/* 0: any */
 	bool		released_only;
-	int			limit;			/* items that DynamoDB reads for this page */
+	int			limit;			/* how many items DynamoDB reads for this page */
 	const char *after;			/* start after this partition key; NULL: at the start */
 	size_t		after_len;
 	const char *after_sort;		/* the sort key to start after, if the table has one */
@@ -412,7 +416,8 @@ typedef struct dynamo_creation
 {
 	int64_t		read_units;		/* both 0: on-demand */
 	int64_t		write_units;
-	bool		protect;		/* nobody can delete it before this is switched off */
+	bool		protect;		/* deletion protection: nobody can delete the table before it is
+								 * switched off */
 } dynamo_creation;
 
 /* A lock item in a page. */
@@ -438,7 +443,7 @@ typedef struct dynamo_reply
 	char		message[DYNAMO_MESSAGE_SIZE];	/* as in dynamo_result */
 	double		consumed;		/* capacity units */
 	dynamo_table_info table;	/* of DESCRIBE_TABLE and CREATE_TABLE */
-	int			count;			/* results: 1, or those of a batch */
+	int			count;			/* number of results: 1, or one for each statement of a batch */
 	dynamo_result *results;
 	dynamo_page page;			/* of SCAN and QUERY */
 	struct cJSON *json;			/* of the queue's operations: the whole reply, if the status is
@@ -446,7 +451,7 @@ typedef struct dynamo_reply
 
 	/* Set by who has received the reply: */
 	int64_t		date_s;			/* the reply's Date header, epoch seconds; 0: none */
-	int64_t		wall_us;		/* this machine's wall clock at its receipt, epoch
+	int64_t		wall_us;		/* this machine's wall clock when the reply came, epoch
 								 * microseconds */
 } dynamo_reply;
 
@@ -512,7 +517,7 @@ extern dynamo_key dynamo_key_of(const dynamo_table *table, const char *name, siz
 /* The key of the item with the table's identity, whatever the separator is. */
 extern dynamo_key dynamo_identity_key(const dynamo_table *table);
 
-/* Why no lock can have the name, in a sentence; NULL if one can.  Static. */
+/* Why no lock can have this name, in a sentence; NULL if one can.  The text is static. */
 extern const char *dynamo_name_wrong(const dynamo_table *table, const char *name, size_t len);
 
 /* The name of the item with this key; false if it has none.  sort: NULL as in dynamo_key. */
@@ -558,7 +563,7 @@ extern int64_t dynamo_token_above(const char *json, int64_t time_us, bool *may_f
 /* The operation as which a write in shared mode is sent and counted. */
 extern dynamo_op dynamo_shared_op(dynamo_shared_kind kind);
 
-/* The entry of that incarnation, if the item is in shared mode and has one; else NULL. */
+/* The incarnation's entry, if the item is in shared mode and has one; else NULL. */
 extern const dynamo_entry *dynamo_find_entry(const dynamo_shared *shared,
 											 const char *incarnation);
 
@@ -607,7 +612,7 @@ extern void dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_o
 						int count, int http_status, const char *crc,
 						const char *body, size_t len);
 
-/* For a call without a reply: the transport failed with this status. */
+/* Fills *reply for a call without a reply: the transport failed with this status. */
 extern void dynamo_read_failure(dynamo_reply *reply, int count,
 								dynamo_status status, const char *message);
 

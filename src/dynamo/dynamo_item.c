@@ -139,7 +139,7 @@ dynamo_item_read(const cJSON *attributes, dynamo_item *item, dynamo_shared **sha
 		dynamo_json_member(attributes, "keptUntil") != NULL;
 	copy_attribute(item->owner, DYNAMO_OWNER_SIZE, attributes, "ownerName");
 	read_ours(attributes, item);
-	/* The mark of a cluster that waits; what cannot be read is none. */
+	/* The mark of a cluster that waits.  A mark that cannot be read counts as none. */
 	dynamo_json_copy(item->wanted_by, sizeof(item->wanted_by),
 					 mark_owner != NULL ? dynamo_incarnation(mark_owner) : NULL);
 	item->wanted_until_ms = dynamo_json_positive(mark, "until");

@@ -38,7 +38,7 @@
 #define WHOLE_REPLACED "\"ReturnValues\":\"ALL_OLD\","
 #define NEW_ITEM "\"ReturnValues\":\"ALL_NEW\","
 
-#define BAR_AGE_S 86400			/* an item that bars an acquire stays so long */
+#define BAR_AGE_S 86400			/* an item that a bar has made must stay for so long */
 
 /* ---- what placeholders stand for ---- */
 

@@ -80,8 +80,8 @@ typedef struct campaigner
 } campaigner;
 
 /*
- * The next name of a list "a, b"; false at the end, or if the list is wrong: then *wrong
- * says why, in a sentence, else it is NULL.
+ * Reads the next name of a list such as "a, b".  False at the end, with *wrong NULL; or if the
+ * list is wrong, with *wrong a sentence that says why.
  */
 extern bool campaign_list_next(const char **at, char name[CAMPAIGN_NAME_MAX + 1],
 							   const char **wrong);

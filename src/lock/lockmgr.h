@@ -227,7 +227,7 @@ typedef struct hold
 	uint32_t	lease_index;
 	uint32_t	lease_generation;
 	lock_mode	mode;			/* mode of the lease */
-	int32_t		permits;		/* 1 unless their number is limited */
+	int32_t		permits;		/* 1 unless the mode is MODE_SEMAPHORE */
 	int64_t		token;
 	int64_t		acquired_ms;	/* epoch milliseconds, for people */
 	uint32_t	role;			/* the hold counts as a lease of this role, as in the request

@@ -94,10 +94,10 @@ lm_end_reply(lockmgr *lm)
 }
 
 /*
- * The pending write is sent for the first time: puts the time into its version, if it
- * gives belief.  While a renewal is under way the older belief goes on, so a renewal's
- * time is no earlier than what the reply that confirmed that belief implies; if that had
- * no Date, the renewal gets none.
+ * The pending write is sent for the first time: puts the time into its version, unless it is a
+ * release.  While a renewal is under way, the older belief goes on.  So the time of a renewal is
+ * no earlier than by the clock offset of the reply that confirmed that belief.  If that reply had
+ * no Date, the renewal gets no time.
  */
 void
 lm_stamp(const lockmgr *lm, struct lease *l)
@@ -118,8 +118,8 @@ lm_stamp(const lockmgr *lm, struct lease *l)
 }
 
 /*
- * The pending write is confirmed by the reply that is handled now.  Its lease counts
- * from its first copy, or, if that is earlier, from when DynamoDB's clock, by this reply,
+ * The pending write is confirmed by the reply that is handled now.  Its lease counts from the
+ * earlier of two moments: when its first copy was sent; and when DynamoDB's clock, by this reply,
  * was at the time in its version.
  */
 void
@@ -232,7 +232,7 @@ lm_is_kept_too_long(const lockmgr *lm, int64_t now, int64_t kept_until_ms)
 #define RUN_DOUBLINGS	3		/* from the shortest run to RUN_US */
 #define STAY_BACK_US	INT64_C(150000)
 
-/* Others have had the lock, or a chance to get it. */
+/* The next run begins with the next release: others have had the lock, or a chance to get it. */
 static void
 new_run(lm_lock *lock)
 {
@@ -248,7 +248,9 @@ lm_have_company(lm_lock *lock)
 	new_run(lock);
 }
 
-/* An acquire has replaced this item; if unknown, item->exists is false. */
+/*
+ * An acquire of ours has replaced this item; item->exists is false if the reply does not show it.
+ */
 void
 lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item)
 {
@@ -261,8 +263,8 @@ lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item)
 }
 
 /*
- * Before an acquire: if the lock was free only for a moment, because no session
- * waited just then, others had no chance to get it, and the run goes on.
+ * To be called before an acquire.  If the lock was free only for a moment, because no session
+ * waited just then, others had no chance to get it, and the run goes on; else a new run begins.
  */
 void
 lm_resume_run(int64_t now, lm_lock *lock)
@@ -286,7 +288,7 @@ lm_in_run(int64_t now, const lm_lock *lock)
 	return now < lock->run_end;
 }
 
-/* This cluster's waiters stay back. */
+/* Ends the run: this cluster's waiters stay back. */
 void
 lm_end_run(int64_t now, lm_lock *lock)
 {

@@ -298,7 +298,7 @@ lm_announced_hold(lockmgr *lm, const lm_session *announced)
 	lm_hold    *hold = announced->granted != LOCKMGR_NO_HOLD ?
 		&lm->holds[announced->granted] : NULL;
 
-	/* A lost lease may have been freed for its room. */
+	/* If the lease was lost, it may have been freed since to make room. */
 	return hold != NULL && hold->session == announced->announced_by &&
 		hold->h.seq == announced->request.seq ? hold : NULL;
 }
@@ -409,6 +409,6 @@ lm_claim(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
 		lm_answer_granted(lm, session, hold);
 	else
 		lm_answer_lost(lm, now, session, hold);
-	lm_remember(lm, lock);		/* nobody may need it any more */
+	lm_remember(lm, lock);		/* perhaps nobody needs the lock any more */
 	return true;
 }

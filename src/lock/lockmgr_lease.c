@@ -27,8 +27,8 @@ gets_lease(lockmgr *lm, const lm_session *session)
 }
 
 /*
- * Have the sessions of this role reached its limit?  Linear in the number of
- * sessions and of what they have announced, if the role has a limit.
+ * Have the sessions of this session's role reached the limit of that role?  If the role has a
+ * limit, this takes time linear in the number of sessions, their holds and announced requests.
  */
 bool
 lm_role_is_full(lockmgr *lm, const lm_session *session)
@@ -73,7 +73,10 @@ lm_make_room(lockmgr *lm)
 		lm_put_lease(lm, LM_CONTAINER(heap_top(&lm->spare), lm_lease, spare));
 }
 
-/* The lease, as it was granted; NULL if it is another one by now. */
+/*
+ * The lease that was granted with this index and generation; NULL if the slot has another one by
+ * now.
+ */
 lm_lease *
 lm_named_lease(const lockmgr *lm, uint32_t index, uint32_t generation)
 {

@@ -78,7 +78,7 @@ typedef struct lm_lease lm_lease;
 typedef struct lm_hold lm_hold;
 typedef struct lm_call lm_call;
 
-/* A session's one outstanding request. */
+/* The one request that a session may have. */
 typedef struct lm_request
 {
 	bool		active;
@@ -128,7 +128,7 @@ struct lm_lease
 {
 	lease		l;
 	uint32_t	index;
-	lm_lock    *lock;			/* NULL once nothing of it is in DynamoDB */
+	lm_lock    *lock;			/* NULL once nothing of the lease is in DynamoDB */
 	lm_hold    *holds;			/* several in shared mode, or if sessions have joined the lock */
 	int32_t		used;			/* permits of all holds */
 	lm_lease   *next;			/* in the list of free leases */
@@ -213,7 +213,9 @@ struct lm_lock
 	uint32_t	look_ups;		/* so many look-ups and looks point to this lock, so that it
 								 * must not be forgotten */
 
-	/* The session that waits for the release, if that is still its request. */
+	/*
+	 * The session that waits for the release of the lock, if its present request has this number.
+	 */
 	lm_session *releaser;
 	uint64_t	releaser_seq;
 	int64_t		wanted_lease_ms;	/* the length that the session that waits for a renewal

@@ -219,7 +219,7 @@ lm_fail_releaser(lockmgr *lm, lm_lock *lock)
 		lm_answer_failed(lm, session, lock);
 }
 
-/* Does the session that has the hold wait for its renewal? */
+/* Does the session that has the hold wait for a renewal of its lease? */
 bool
 lm_is_renewer(const lm_hold *hold)
 {

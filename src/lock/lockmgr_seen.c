@@ -108,7 +108,7 @@ lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now, const dynamo_sh
 			memcpy(entry->version, told->version, sizeof(entry->version));
 			entry->lease_ms = told->lease_ms;
 			entry->permits = told->permits;
-			/* If the version is known, what counts is when it was first seen. */
+			/* If we know the version already, it counts from when we first saw it. */
 			entry->first_seen = same ? known->first_seen : now;
 			entry->expired = (same && known->expired) ||
 				lm_is_expired(lm, told->version, told->lease_ms);
@@ -530,8 +530,8 @@ version_dead_at(const lm_lock *lock)
 }
 
 /*
- * Records an item that was received now.  If its version is known, nothing changes:
- * what counts is when it was first seen.
+ * Records an item that was received now.  If we know its version already, that counts from when we
+ * first saw it, so nothing of the item's owner, version and times changes.
  */
 void
 lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,

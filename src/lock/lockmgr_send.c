@@ -668,7 +668,7 @@ send_renewals(lockmgr *lm, int64_t now)
 	}
 }
 
-/* Sends what is due, each kind within its limit. */
+/* Sends what is due, within the limits on calls in flight. */
 void
 lm_pump(lockmgr *lm, int64_t now)
 {

@@ -32,7 +32,7 @@ margin_on(const struct lease *l, const lm_request *request)
 	return request->ask.margin_us * l->lease_ms / request->ask.lease_ms;
 }
 
-/* Is the lease of the mode that the request asks for, and far from its end? */
+/* Has the lease the shared mode that the request asks for, and is it far from its end? */
 static bool
 fits_lease(int64_t now, const lm_lock *lock, const lm_request *request)
 {

@@ -241,7 +241,9 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 	{
 		lockmgr_session ended = session;
 
-		/* An odd generation is in use; the even one before it has ended. */
+		/*
+		 * If the generation is odd, a session uses the slot now, and the one before it has ended.
+		 */
 		ended.generation -= session.generation % 2;
 		note->generation = session.generation;
 		/*

@@ -64,7 +64,7 @@ typedef enum table_check_question
 	TABLE_CHECK_ASK_TIME		/* any read; then table_check_time_answered() */
 } table_check_question;
 
-/* One of the two questions. */
+/* The state of one of the two questions. */
 typedef struct table_check_call
 {
 	bool		in_flight;
@@ -117,7 +117,10 @@ extern void table_check_time_known(table_check *check);
 extern void table_check_time_answered(table_check *check, const dynamo_reply *reply,
 									  uint64_t random, int64_t now);
 
-/* A call found no table.  A new table of that name may be a global one. */
+/*
+ * A call has found no table.  A new table of that name may be a global one, so the check asks
+ * again.
+ */
 extern void table_check_missing(table_check *check);
 
 /*

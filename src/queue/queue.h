@@ -14,9 +14,10 @@
 #include "lock/shared_word.h"
 
 /* ----------------------------------------------------------------
- * queue: The queue's table: request bodies, replies, and how a job is finished.
+ * queue_request.c, queue_reply.c, queue_outcome.c: The queue's table: request bodies, replies, and
+ * what a reply means for a job.
  *
- * Knows JSON and the items of the queue's table; knows no sockets, clocks or
+ * This section knows JSON and the items of the queue's table; it knows no sockets, clocks or
  * PostgreSQL.  doc/internals/queues.md describes the items and the conditions.
  *
  * A request is a struct of fixed size and a tail of bytes, and so is each row of
@@ -87,7 +88,7 @@ typedef struct queue_request
 								 * have no items.  PUSH: of the new jobs; BURY: of this job */
 	bool		stays;			/* COMPLETE: the resource keeps its place in the index, instead
 								 * of going behind the others */
-	int64_t		now_ms;			/* epoch; 0: the worker sets it */
+	int64_t		now_ms;			/* epoch milliseconds; 0: the worker sets the time */
 	int64_t		seq;			/* PUSH, DROP, DELETE_HEAD: seq of the head; RAISE_FLOOR: the
 								 * present floor */
 	int64_t		number;			/* number of the job; LIST_JOBS: of the first one to list;
@@ -208,7 +209,7 @@ extern bool queue_is_due(const queue_row *head, int64_t now_ms);
  */
 extern bool queue_is_spent(const queue_row *head, int64_t token);
 
-/* The time from a claim to the next one, if nobody finishes the job. */
+/* How long after a claim the job is due again, if nobody finishes it. */
 extern int64_t queue_backoff_ms(int64_t attempts);
 
 /*

@@ -65,7 +65,7 @@ queue_is_claimed(dynamo_status status, const queue_row *head, int64_t token)
 							(head->token == token && head->done < head->seq));
 }
 
-/* A job that was finished or dropped meanwhile need not be put back. */
+/* If the FAIL was refused because the job was finished or dropped, nothing must be put back. */
 bool
 queue_is_put_back(dynamo_status status, const queue_row *head, int64_t number)
 {

@@ -131,7 +131,10 @@ pack_row(dynamo_text *to, const cJSON *item)
 
 	read_numbers(&row, item);
 	split_key(pk, &queue, &queue_len, &resource);
-	/* A caller's id may begin with anything, but its partition has no resource. */
+	/*
+	 * A caller's id is a sort key, too, and may begin with "job#"; but its partition key has no
+	 * resource.
+	 */
 	if (resource != NULL && sk != NULL && strncmp(sk, JOB, strlen(JOB)) == 0)
 		row.number = job_number(sk);
 	else if (dynamo_json_same(pk, QUEUE_GUARD_KEY))

@@ -115,7 +115,10 @@ static const form forms[] = {
 	[QUEUE_DROP] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
 		CHANGE("SET #done = #seq REMOVE #ready, #due, #retryAt, #attempts, #lastError" RIDERS,
 			   "#seq = :seq AND #done < #seq")},
-	/* A resource may be paused before its first job. */
+	/*
+	 * The condition does not demand that there is a head: a resource may be paused before its
+	 * first job.
+	 */
 	[QUEUE_PAUSE] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
 		CHANGE("SET #paused = :one", "attribute_not_exists(#paused)")},
 	[QUEUE_RESUME] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
@@ -147,7 +150,7 @@ static const form claim_again = {
 	DYNAMO_QUEUE_UPDATE, HEAD, 0, CLAIM("#due = :later", " REMOVE #retryAt")
 };
 
-/* An operator's claim neither waits nor counts. */
+/* An operator's claim needs no due time, and is no attempt. */
 static const form claim_any = {
 	DYNAMO_QUEUE_UPDATE, HEAD, 0,
 	CHANGE("SET #token = :token", "#done = :before AND #seq >= :number"
