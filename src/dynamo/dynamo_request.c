@@ -26,7 +26,7 @@
 	"#ownerName = :owner AND attribute_not_exists(#isReleased)"
 /*
  * The condition of a release by force.  An operator need not be the holder: the version names the
- * lease that he has seen, or the released item that keptUntil keeps from others.
+ * lease that was shown, or the released item that keptUntil keeps from others.
  */
 #define HELD_BY_ANYBODY \
 	"#recordVersionNumber = :expected" \
