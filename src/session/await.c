@@ -3,14 +3,15 @@
  * await.c
  *	  Procedures that wait without a snapshot.
  *
- * A statement keeps its snapshot while it waits.  CREATE INDEX CONCURRENTLY then waits for
- * it, for ever if it runs in the session that holds the lock; and VACUUM removes no row that
- * has died since.  A procedure may commit, and has no snapshot until its next statement.
+ * A statement keeps its snapshot while it waits.  Then CREATE INDEX CONCURRENTLY waits for the
+ * statement, for ever if it runs in the session that holds the lock; and VACUUM does not remove
+ * rows that have died since the snapshot.  A procedure may commit, and has no snapshot until its
+ * next statement.
  *
- * The commit must not be a surprise.  PostgreSQL refuses it in a transaction block and in
- * a function; we refuse it also where the transaction has already done something, or
- * holds a lock that would end with it.  The lock of a table that was only read does not count:
- * every query takes one, LOCK TABLE IN ACCESS SHARE MODE the same.
+ * The commit must not be a surprise.  PostgreSQL refuses it in a transaction block and in a
+ * function.  ddblock refuses it also if the transaction has already done something, or holds a
+ * lock that would end with it.  ACCESS SHARE locks of tables do not count: every query takes one,
+ * and cannot be told from LOCK TABLE IN ACCESS SHARE MODE.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +26,11 @@
 
 #include "session/session.h"
 
-/* The session may hold it, too.  To hold it once more shows whose it is. */
+/*
+ * Does the transaction hold this lock, or only the session, as with pg_advisory_lock()?
+ * GetLockStatusData() does not tell, but a LOCALLOCK has an owner for each acquisition: NULL for
+ * the session.  To get the LOCALLOCK, acquires the lock once more, which counts 1.
+ */
 static bool
 ends_with_transaction(const LOCKTAG *tag, LOCKMODE mode)
 {
@@ -40,7 +45,7 @@ ends_with_transaction(const LOCKTAG *tag, LOCKMODE mode)
 	return count > 1;
 }
 
-/* A sentence, or NULL. */
+/* Which lock of PostgreSQL's would a commit end?  A sentence, or NULL. */
 static const char *
 why_keep_locks(void)
 {
@@ -70,7 +75,7 @@ why_keep_locks(void)
 	return NULL;
 }
 
-/* A sentence, or NULL. */
+/* Why AwaitWithoutSnapshot() must not commit: a sentence, or NULL. */
 static const char *
 why_not_commit(const CallContext *context)
 {

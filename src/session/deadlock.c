@@ -5,23 +5,27 @@
  *
  * The worker sees at once when sessions wait for each other's ddblock locks
  * (lock/lockmgr_deadlock.c), and PostgreSQL finds circles of its own locks.  A circle of both
- * kinds is found here, by the sessions in it that wait in ddblock: each looks after
- * deadlock_timeout, and then again and again, because a wait in PostgreSQL may close the
- * circle later.
+ * kinds is found here.  Example: session A holds a ddblock lock and waits for a row lock of B; B
+ * waits for the ddblock lock.  The sessions in the circle that wait in ddblock search for it:
+ * first after deadlock_timeout, and then again and again, because a later wait in PostgreSQL may
+ * close the circle.
  *
- * A look goes from process to process, with both kinds of waits.  What it reads comes from
- * different moments, and a holder that takes and lets go of a lock in a loop is blocked by
- * the same process again and again.  So a wait has a name: PGPROC.waitStart, or the request's
- * number.  A circle counts only if three passes find the same waits: the first one, the one that
- * reads who blocks whom, and the last one.  Then all members waited all the time in between, and
- * whoever waits neither takes nor frees a lock.
+ * A search goes from process to process, along both kinds of waits.  What it reads comes from
+ * different moments.  So it could see circles that never exist at one moment: a holder that
+ * acquires and releases a lock in a loop blocks the same process again and again.  Therefore each
+ * wait has a name that does not come again: PGPROC.waitStart, or the request's number.  A circle
+ * counts only if the same waits are found three times: by the first pass, by the second pass,
+ * which also reads who blocks whom, and by the check after it.  Then all processes of the circle
+ * waited during the second pass, and a process that waits neither takes nor frees a lock.
  *
- * All members see the same circle, so they agree on who fails: who began to wait last.
- * PostgreSQL does not see the circle, and fails nobody.
+ * All processes of a circle see the same circle.  So they agree on the one that fails: the one
+ * that began to wait last, of those that wait in ddblock.  PostgreSQL does not see the circle, and
+ * fails nobody.
  *
- * A session that waits for permits of a semaphore is stuck when too many permits are held by
- * sessions that are stuck; any other, when one session is stuck that it waits for.  Waits
- * without a request, for a job or for the end of a lease, count less: see walk().
+ * A process is stuck if it waits, and other stuck processes keep it waiting for ever.  For most
+ * waits one stuck blocker is enough.  A session that waits for permits of a semaphore is stuck if
+ * stuck sessions hold too many permits: if it wants 2 of 5 permits, 4 are too many, 3 are not.
+ * Waits without a request, for a job or for the end of a lease, count less: see walk().
  *
  *-------------------------------------------------------------------------
  */
@@ -49,7 +53,7 @@
 
 #define PAUSE_MOST_US (8 * USECS_PER_SEC)
 
-/* A look ends after so many processes. */
+/* A search looks at so many processes at most. */
 #define PROCESSES_MAX 64
 
 #define NAME_SHOWN 100			/* bytes of a lock's name */
@@ -59,8 +63,8 @@
 typedef enum WaitKind
 {
 	WAIT_NONE,
-	WAIT_POSTGRES,				/* for a lock of PostgreSQL's */
-	WAIT_LOCK,					/* for one of ours, with a request */
+	WAIT_POSTGRES,				/* for one of PostgreSQL's locks */
+	WAIT_LOCK,					/* for a ddblock lock, with a request */
 	WAIT_RELEASE,				/* for the end of a lease */
 	WAIT_JOB					/* for a job of a queue */
 } WaitKind;
@@ -68,16 +72,17 @@ typedef enum WaitKind
 typedef struct Wait
 {
 	WaitKind	kind;
-	uint64		id;				/* with the kind and the process, names this wait for ever */
-	int64		since;			/* not of PostgreSQL's */
-	lock_mode	mode;			/* WAIT_LOCK, until place */
+	uint64		id;				/* with kind and process: names this wait, and no other one ever */
+	int64		since;			/* when it began; not set for WAIT_POSTGRES */
+	lock_mode	mode;			/* this and the next three: WAIT_LOCK */
 	int32		permits;
 	int32		limit;
 	uint64		place;			/* the order of the queue */
 	uint32		lease_index;	/* WAIT_RELEASE */
 	uint32		lease_generation;
-	uint64		resources;		/* WAIT_JOB */
-	char		name[DYNAMO_NAME_MAX + 1];	/* of the lock; WAIT_JOB: what all names begin with */
+	uint64		resources;		/* WAIT_JOB: a set of resource_bit() */
+	char		name[DYNAMO_NAME_MAX + 1];	/* the lock's name; WAIT_JOB: what the names of all its
+											 * locks begin with */
 } Wait;
 
 typedef struct Process
@@ -85,19 +90,27 @@ typedef struct Process
 	int			pid;
 	PGPROC	   *proc;
 	Wait		wait;
-	bool		in_line;		/* it waits only because somebody came before */
-	int64		slack;			/* it is stuck if its stuck blockers weigh more */
+	bool		in_line;		/* it could share the lock with its holders, and waits only because
+								 * another session is before it in the queue */
+	int64		slack;			/* it is stuck if the weights of its stuck blockers have a larger
+								 * sum.  0 for most waits; of a semaphore: the limit less the
+								 * permits that it wants */
 } Process;
 
-/* Processes and for whom they wait; the first one is this process. */
+/* Processes, and which of them keep others waiting.  processes[0] is this process. */
 typedef struct Graph
 {
 	int			count;
 	Process		processes[PROCESSES_MAX];
-	int64		weights[PROCESSES_MAX][PROCESSES_MAX];	/* [waits][blocks]; 0: does not */
+	int64		weights[PROCESSES_MAX][PROCESSES_MAX];	/* [i][j]: how much j keeps i waiting; 0:
+														 * not at all.  Of a semaphore: the permits
+														 * that j holds; else 1 */
 } Graph;
 
-/* 0: not stuck; 1: by its own; 2: directly by that one; ... */
+/*
+ * Which processes are stuck if one of them, the root, is.  0: is not stuck; 1: the root; 2: is
+ * stuck by the root alone; 3: by those of ranks 1 and 2; and so on.
+ */
 typedef int Ranks[PROCESSES_MAX];
 
 void
@@ -108,7 +121,10 @@ DeadlockStart(DeadlockSearch *search)
 	search->goes_first = false;
 }
 
-/* Its number; -1: it has ended, or there are too many. */
+/*
+ * Adds a process, unless it is there already.  Returns its number; -1 if it has ended, or there
+ * are too many.
+ */
 static int
 add_process(Graph *graph, int pid)
 {
@@ -136,7 +152,10 @@ add_blocker(Graph *graph, int waiter, int pid, int64 weight)
 		graph->weights[waiter][blocker] += weight;
 }
 
-/* Who holds PostgreSQL's lock, or waits for it before this one.  A prepared transaction is 0. */
+/*
+ * Adds the processes that hold the lock of PostgreSQL's for which this one waits, or wait for it
+ * before this one.  pg_blocking_pids() gives 0 for a prepared transaction.
+ */
 static void
 add_postgres(Graph *graph, int waiter)
 {
@@ -152,7 +171,10 @@ add_postgres(Graph *graph, int waiter)
 	}
 }
 
-/* 64 sets of resources.  A resource in the set of another one seems to be waited for, too. */
+/*
+ * The resources of a queue are divided into 64 sets by a hash.  A session that waits for a job of
+ * one resource seems to wait for all resources of its set.
+ */
 static uint64
 resource_bit(const char *resource)
 {
@@ -174,8 +196,12 @@ is_for(const Wait *wait, uint32 lease_index, const char *name)
 }
 
 /*
- * Adds the hold's session as a blocker, unless that has ended or has let go.  What the cluster
- * itself ends keeps nobody for ever.
+ * Adds the hold's session as a blocker, if the process cannot get the lock before that session has
+ * acted.  The session need not act in these cases:
+ *
+ *	 - It has ended, or has let go of the hold.
+ *	 - The cluster ends the hold: it is detached, or a campaign's, or the worker finishes its job.
+ *	 - It shares the lock in the mode in which the process wants it, without a limit.
  */
 static void
 add_hold(Graph *graph, int waiter, const HoldCopy *held, uint32 hold_index, lock_mode mode)
@@ -254,7 +280,7 @@ read_slot(uint32 number, Wait *wait)
 	return shared_read(&slot->words.generation) == generation;
 }
 
-/* The process that has waited for longest for the same lock, or 0. */
+/* The process that is the first in the queue for the same lock; 0 if there is none. */
 static int
 first_in_line(const Wait *wait)
 {
@@ -265,7 +291,7 @@ first_in_line(const Wait *wait)
 
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 	{
-		/* Again, most are not for us. */
+		/* Compare the length first, because most requests are for other locks. */
 		if (segment_slots[i].request.name_len != name_len ||
 			!read_slot(i, &other) || other.kind != WAIT_LOCK || other.place >= place ||
 			!is_for(wait, 0, other.name))
@@ -276,7 +302,7 @@ first_in_line(const Wait *wait)
 	return pid;
 }
 
-/* The sessions that hold what the process waits for, and have to act so that it becomes free. */
+/* Adds the sessions that hold what the process waits for. */
 static void
 add_holders(Graph *graph, int waiter)
 {
@@ -292,7 +318,7 @@ add_holders(Graph *graph, int waiter)
 		const hold *h = &segment_holds[i].hold;
 		uint32		index = h->lease_index;
 
-		/* Most are not for us, so they are not copied. */
+		/* Compare before copying, because most holds are of other locks. */
 		if (h->session.generation == 0 || index >= segment->max_leases ||
 			!is_for(wait, index, segment_leases[index].name))
 			continue;
@@ -302,7 +328,10 @@ add_holders(Graph *graph, int waiter)
 			!is_for(wait, index, copy.name) ||
 			(wait->kind == WAIT_RELEASE && wait->lease_generation != l->generation))
 			continue;
-		/* Holders in the same mode keep it from no session, unless permits are short. */
+		/*
+		 * Sessions that share the lock in this mode do not keep this one out, unless permits are
+		 * short.  So it may wait only because another session is before it in the queue.
+		 */
 		if (wait->kind == WAIT_LOCK && wait->mode != MODE_EXCLUSIVE &&
 			wait->mode == l->mode)
 			in_queue = true;
@@ -318,7 +347,7 @@ add_holders(Graph *graph, int waiter)
 	}
 }
 
-/* What the process waits for now; false: nothing that we know. */
+/* Reads what the process waits for now; false if it waits for nothing that counts here. */
 static bool
 read_wait(const Process *process, Wait *wait)
 {
@@ -328,14 +357,17 @@ read_wait(const Process *process, Wait *wait)
 	wait->id = pg_atomic_read_u64(&proc->waitStart);
 	if (proc->pid != process->pid)
 		return false;
-	/* Older minor releases leave waitStart as it is when the wait has ended. */
+	/*
+	 * Do not go by waitStart alone: older minor releases of PostgreSQL leave it set after the
+	 * wait.
+	 */
 	if ((*(volatile uint32 *) &proc->wait_event_info & WAIT_CLASS) != PG_WAIT_LOCK)
 		return read_slot((uint32) (proc - GetPGProcByNumber(0)), wait);
 	wait->kind = WAIT_POSTGRES;
 	return wait->id != 0;
 }
 
-/* Breadth first. */
+/* Finds all processes that keep this one waiting, directly or through others, breadth first. */
 static Graph *
 walk(void)
 {
@@ -356,9 +388,10 @@ walk(void)
 	}
 
 	/*
-	 * Who waits without a request does not need the lock, and may get what it waits for in other
-	 * ways: a job may come.  So it waits in vain only for a session that PostgreSQL keeps from
-	 * going on.  Two workers that have a job each and wait for more are no circle.
+	 * A process that waits without a request, for a job for example, may get what it waits for in
+	 * another way: a job of another resource may come.  So only a blocker that waits for one of
+	 * PostgreSQL's locks counts for it.  Example: two workers that have a job each, and wait for
+	 * more jobs, are no circle.
 	 */
 	for (int i = 0; i < graph->count; i++)
 	{
@@ -378,7 +411,7 @@ is_same(const Wait *a, const Wait *b)
 	return a->kind == b->kind && a->id == b->id;
 }
 
-/* Keeps of the graph the waits that were there before, and are there now. */
+/* Removes waits from the graph that were not there before, or are over now. */
 static void
 keep_confirmed(Graph *graph, const Graph *before)
 {
@@ -397,7 +430,7 @@ keep_confirmed(Graph *graph, const Graph *before)
 	}
 }
 
-/* Is the process kept waiting by stuck ones of lower ranks? */
+/* Is the process stuck by those of lower ranks? */
 static bool
 is_stuck(const Graph *graph, int number, const Ranks ranks, int below)
 {
@@ -412,7 +445,10 @@ is_stuck(const Graph *graph, int number, const Ranks ranks, int below)
 		weight > graph->processes[number].slack;
 }
 
-/* Who is stuck if the root is?  Returns whether that is the root itself. */
+/*
+ * Finds which processes are stuck if the root is.  Returns whether the root is then kept waiting
+ * by these: if so, there is a deadlock.
+ */
 static bool
 find_stuck(const Graph *graph, int root, Ranks ranks)
 {
@@ -434,7 +470,10 @@ find_stuck(const Graph *graph, int root, Ranks ranks)
 	return is_stuck(graph, root, ranks, PROCESSES_MAX + 2);
 }
 
-/* Who can go first need not fail, and nobody else. */
+/*
+ * Does a come after b in the order in which processes are chosen to fail?  A process that is only
+ * in line comes last of all: if it is chosen, it goes first instead, and no process fails.
+ */
 static bool
 comes_after(const Process *a, const Process *b)
 {
@@ -445,7 +484,11 @@ comes_after(const Process *a, const Process *b)
 	return a->pid > b->pid;
 }
 
-/* Does no member of the circle that would open it, too, come after this process? */
+/*
+ * Must this process fail?  It must if it is the last one, by comes_after(), of the processes whose
+ * failure would end the deadlock.  Those wait in ddblock, are stuck because this process is, and
+ * keep this process stuck.
+ */
 static bool
 is_last(const Graph *graph, const Ranks ranks)
 {
@@ -463,7 +506,7 @@ is_last(const Graph *graph, const Ranks ranks)
 	return true;
 }
 
-/* As PostgreSQL says it. */
+/* Describes what a process waits for, in the words of PostgreSQL's own deadlock report. */
 static char *
 describe_postgres(int pid)
 {
@@ -505,7 +548,10 @@ describe(const Process *process)
 					shown < len ? "..." : "");
 }
 
-/* The process, and then those that it is stuck by, of the lowest ranks: they lead to the first. */
+/*
+ * Appends the process, and then those by which it is stuck.  Those of the lowest ranks are enough:
+ * they lead back to the first process.
+ */
 static void
 append_process(StringInfo detail, StringInfo log, const Graph *graph, const Ranks ranks,
 			   int number, bool *named)
@@ -614,5 +660,5 @@ void
 DeadlockEndWait(void)
 {
 	shared_write(&segment_slots[CompatMyProcNumber()].wait.since, 0);
-	pg_memory_barrier();		/* before what is written for the next one */
+	pg_memory_barrier();		/* the wait ends before the next one writes its fields */
 }

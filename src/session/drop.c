@@ -3,17 +3,20 @@
  * drop.c
  *	  Keeps DROP EXTENSION from losing locks, fencing tokens, jobs and work.
  *
- * Without the extension a session could not release the locks that it holds,
- * and no view would show them.  Without the rows of ddb_fences a stale token
- * would pass, once the extension is created again.  Without those of ddb_queue_done
- * work would be done twice.  The rows of ddb_outbox are jobs that are nowhere else.
- * So the extension cannot be dropped while there are held locks, or rows in one of
- * these tables.  PostgreSQL calls the hook (statement.c) for each object just before
- * it drops it, so this covers DROP SCHEMA ... CASCADE and DROP OWNED as well.  Where
- * nobody has preloaded the library, the event trigger ddb_keep_extension loads it first.
+ * Without the extension, a session could not release the locks that it holds, and no view would
+ * show them.  The rows of the extension's tables are needed, too:
  *
- * The check does not see a session that acquires a lock later.  That lock is
- * freed when the session ends.
+ *	 - ddb_fences: a stale token would pass;
+ *	 - ddb_queue_done: work would be done twice;
+ *	 - ddb_outbox: its rows are jobs that are nowhere else.
+ *
+ * So the extension cannot be dropped while a lock is held in this database, or one of these tables
+ * has rows.  PostgreSQL calls the hook (statement.c) for each object just before it drops it, so
+ * this covers DROP SCHEMA ... CASCADE and DROP OWNED, too.  If the library is not preloaded, the
+ * event trigger ddb_keep_extension loads it first.
+ *
+ * The check does not see a session that acquires a lock after it.  That lock is released when the
+ * session ends.
  *
  *-------------------------------------------------------------------------
  */
@@ -79,7 +82,9 @@ refuse_while_held(void)
 		if (!SegmentReadHold(i, &held) || h->loss != LOSS_NONE ||
 			held.database != MyDatabaseId || held.let_go)
 			continue;
-		/* A session that has ended holds nothing, even if the worker has not noticed yet. */
+		/*
+		 * A session that has ended holds nothing, even if the worker has not noticed the end yet.
+		 */
 		slot = &segment_slots[h->session.slot];
 		if (h->ends_at == 0 && shared_read(&slot->words.generation) != h->session.generation)
 			continue;
@@ -98,7 +103,7 @@ refuse_while_held(void)
 	}
 }
 
-/* The table is about to be dropped, and so is locked already. */
+/* The table is about to be dropped, so it is locked already. */
 static uint64
 count_rows(Oid relation)
 {
@@ -144,7 +149,7 @@ refuse_with_rows(Oid relation)
 	}
 }
 
-/* PostgreSQL drops the table before the extension that it belongs to. */
+/* PostgreSQL drops a table before the extension to which the table belongs. */
 void
 DropCheck(Oid class_id, Oid object_id)
 {

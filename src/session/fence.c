@@ -3,15 +3,14 @@
  * fence.c
  *	  Whether a transaction still has the fences that it asked for.
  *
- * A fence protects what the transaction writes, but it is a write itself:
- * rolling back to a savepoint undoes it, and so does an EXCEPTION block that
- * swallows its error.  Both abort the subtransaction that asked for the fence,
- * or one around it, and no transaction continues after an error without such
- * an abort.  So it is enough to know the innermost level at which a fence was
- * asked for.  A transaction that has lost a fence in this way cannot commit.
+ * A fence protects what the transaction writes.  But a fence is a write itself: rolling back to a
+ * savepoint undoes it, and so does an EXCEPTION block that catches its error.  Both abort the
+ * subtransaction that asked for the fence, or one around that; and after an error a transaction
+ * can only continue after such an abort.  So it is enough to know the innermost level at which a
+ * fence was asked for.  If that level is aborted, the transaction cannot commit.
  *
- * This applies to every transaction, also to one without a transaction id: it
- * may have written elsewhere, through a foreign server.
+ * The rule holds for a transaction without a transaction id, too: it may have written elsewhere,
+ * through a foreign server.
  *
  *-------------------------------------------------------------------------
  */

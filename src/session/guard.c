@@ -4,16 +4,15 @@
  *	  The commit guard: a transaction that writes does not commit after its
  *	  session has lost a lease.
  *
- * Any lost lease counts, of either scope, because nobody knows which lock was
- * to protect which write.  Releasing the lost lock before COMMIT does not
- * help, nor does rolling back to a savepoint before its acquisition: both would
- * commit what was written meanwhile.  So held.c remembers the first loss until
- * the transaction ends.
+ * Any lost lease counts, session-scoped or transaction-scoped, because nobody knows which lock was
+ * to protect which write.  If the session releases the lost lock before COMMIT, or rolls back to a
+ * savepoint before its acquisition, the guard still refuses: the commit would keep what was
+ * written meanwhile.  So held.c remembers the first loss until the transaction ends.
  *
- * A transaction without a transaction id has written nothing, and may commit,
- * unless it had another effect.
+ * A transaction without a transaction id has written nothing, and may commit, unless GuardEffect()
+ * was called for it.
  *
- * A session that was told to join a lock (ddblock.join_locks) must hold it, too.
+ * Locks that ddblock.join_locks names must be held as well.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,7 +25,10 @@
 static bool had_effect = false;
 static volatile sig_atomic_t passed = 0;
 
-/* Does the session hold all locks that it is to hold?  Else it cannot do this. */
+/*
+ * Raises LK001 if the session does not hold a lock that ddblock.join_locks names.  what: what the
+ * session cannot do then.
+ */
 static void
 require_joined(const char *what)
 {
@@ -50,8 +52,8 @@ GuardCommit(void)
 		return;
 
 	/*
-	 * Set before the leases are checked: a loss after the check is then
-	 * interrupt.c's, and none falls in between.
+	 * Set before the leases are checked: from then on interrupt.c cancels the COMMIT when a lease
+	 * is lost.  So if a lease is lost during the check, at least one of the two notices.
 	 */
 	passed = 1;
 	name = HeldFindLoss(&why);

@@ -1,24 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * held.c
- *	  What this session holds: notes, kept in its own memory.
+ *	  The locks that this session holds: a list of HeldLocks, in its own memory.
  *
- * The functions for the end of (sub)transactions run with interrupts held and
- * must neither fail nor wait: they flag holds in shared memory, ring the
- * worker, and free memory.  The worker releases the locks later, without
- * delaying the client.
+ * The functions for the end of (sub)transactions run with interrupts held, and must neither fail
+ * nor wait.  They flag holds in shared memory, ring the worker, and free memory.  The worker
+ * releases the locks later, so the client does not wait.
  *
- * A lease that is lost stays in the notes until the session releases the lock or
- * its transaction ends.  When its note goes away, the transaction's first
- * loss is remembered for the commit guard.
+ * The HeldLock of a lost lease stays in the list until the session releases the lock, or its
+ * transaction ends.  When it is deleted, the transaction's first loss is remembered for the commit
+ * guard.
  *
- * The handler of a signal reads the list of notes (interrupt.c).  So each change
- * of the list, and of what the handler reads in a note, stands between
- * HeldBeginChange() and HeldEndChange().
+ * The signal handler in interrupt.c reads the list.  So each change of the list, and of what the
+ * handler reads in a HeldLock, stands between HeldBeginChange() and HeldEndChange().
  *
- * Savepoints: a lock that was acquired inside a subtransaction is freed when it
- * aborts, and belongs to the parent when it commits; contrib/postgres_fdw
- * treats its remote subtransactions alike.
+ * Savepoints: a lock that a subtransaction has acquired is released if the subtransaction aborts,
+ * and belongs to the parent if it commits.  contrib/postgres_fdw treats its remote subtransactions
+ * in the same way.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,10 +33,15 @@ static HTAB *held_locks = NULL;
 static dlist_head held_list = DLIST_STATIC_INIT(held_list);
 static volatile sig_atomic_t changing = 0;
 
-/* Sum of all xact_depth: if it is 0, the end of a transaction frees nothing. */
+/*
+ * The sum of xact_depth of all HeldLocks.  If it is 0, the end of a transaction releases nothing.
+ */
 static int64 xact_acquisitions = 0;
 
-/* The transaction's first loss among the notes that are gone; UTF-8, "": none. */
+/*
+ * The transaction's first loss among HeldLocks that are deleted already.  UTF-8; "": there is
+ * none.
+ */
 static char first_lost_name[DYNAMO_NAME_MAX + 1] = "";
 static lease_loss first_loss = LOSS_NONE;
 
@@ -51,14 +54,17 @@ HeldValidUntil(const HeldLock *held)
 	return held->must_end != 0 ? Min(held->must_end, valid_until) : valid_until;
 }
 
-/* Did the session want the lock for no longer, although the lease may last? */
+/* Does the caller's limit (at_most) end this hold, rather than the lease's deadline? */
 static bool
 is_at_most(const HeldLock *held)
 {
 	return held->must_end != 0 && HeldValidUntil(held) == held->must_end;
 }
 
-/* If the lease was lost before its deadline, the worker logs it: it knows why. */
+/*
+ * Does nothing if the lease was lost before its deadline: the worker logs such a loss, because it
+ * knows the reason.
+ */
 void
 HeldTellLoss(const HeldLock *held)
 {
@@ -77,7 +83,10 @@ HeldTellLoss(const HeldLock *held)
 			 at_most ? LOSS_AT_MOST : LOSS_UNREACHABLE, at_most ? LOSS_WHY_AT_MOST : why);
 }
 
-/* The worker may not have noticed the loss, and will only see the session end. */
+/*
+ * Reports losses before the session ends.  The worker may not have noticed such a loss yet; after
+ * this session has ended, it sees only that.
+ */
 static void
 at_exit(int code, Datum arg)
 {
@@ -103,7 +112,7 @@ HeldAttach(void)
 	locks = hash_create("ddblock held locks", 16, &info,
 						HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
 	before_shmem_exit(at_exit, (Datum) 0);
-	/* Last: if something fails, the next call tries everything again. */
+	/* Set last: if something fails before, the next call tries everything again. */
 	held_locks = locks;
 }
 
@@ -158,7 +167,10 @@ reserve_depth(HeldLock *held, LockScope scope)
 	held->level_room = room;
 }
 
-/* Copies them for the views. */
+/*
+ * Copies the depths into the hold's entry, for the views, unless the entry is another hold's by
+ * now.
+ */
 static void
 mirror_depths(const HeldLock *held)
 {
@@ -206,11 +218,12 @@ bool
 HeldIsValid(const HeldLock *held)
 {
 	/*
-	 * The deadline is read before the clock, so that a process that is stopped
-	 * in between sees that time has passed.  The worker may change the deadline
-	 * meanwhile.  If it is extended, "no" is too strict, which does no harm.  If
-	 * the lease gets shorter or is lost, "yes" was right when the deadline was
-	 * read, and the worker's signal follows.
+	 * Read the deadline before the clock: if this process is stopped in between, it then sees that
+	 * time has passed.  The worker may change the deadline meanwhile:
+	 *
+	 *	 - If it extends the deadline, the answer "no" is too strict, which does no harm.
+	 *	 - If the lease gets shorter or is lost, the answer "yes" was right when the deadline was
+	 *	   read, and the worker's signal follows.
 	 */
 	int64		valid_until = HeldValidUntil(held);
 
@@ -226,7 +239,7 @@ HeldLoss(const HeldLock *held)
 	if (held->loss != LOSS_NONE)
 		return held->loss;
 	loss = mailbox_loss(&segment_mailbox, MailboxSession(), held->seq, held->hold_index);
-	/* The worker may not have noticed yet. */
+	/* The worker may not have noticed yet that the limit has passed. */
 	return loss == LOSS_NONE && is_at_most(held) ? LOSS_AT_MOST : loss;
 }
 
@@ -256,7 +269,8 @@ HeldAdd(const LockName *name, LockScope scope, HeldAcquire acquire, const void *
 
 	Assert(!found);
 	memset(held, 0, sizeof(*held));
-	strlcpy(held->name, name->utf8, sizeof(held->name));	/* the key, as it was */
+	strlcpy(held->name, name->utf8, sizeof(held->name));	/* the key, which memset() has
+															 * erased */
 	held->hold_index = LOCKMGR_NO_HOLD;
 	held->permits = 1;
 	HeldBeginChange();
@@ -334,7 +348,10 @@ HeldFindLoss(lease_loss *why)
 	return NULL;
 }
 
-/* As soon as the hold is let go, its entry may be another's: the note goes first. */
+/*
+ * Deletes the HeldLock before it lets go of the hold: as soon as that is let go, its entry may be
+ * another session's.
+ */
 void
 HeldLetGoIfUnused(HeldLock *held)
 {
@@ -397,7 +414,7 @@ HeldEndSubtransaction(bool committed)
 			xact_acquisitions -= top->depth;
 			HeldLetGoIfUnused(held);
 		}
-		/* The level joins the parent's, or becomes it. */
+		/* The parent gets the acquisitions: they are added to its level, or become it. */
 		else if (held->level_count > 1 && top[-1].nest_level == nest_level - 1)
 		{
 			top[-1].depth += top->depth;

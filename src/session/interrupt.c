@@ -20,7 +20,7 @@
  * session look at its own leases, and before it is attached, it ignores the
  * signal.
  *
- * The handler runs at any moment.  It reads atomics and the list of notes, sets
+ * The handler runs at any moment.  It reads atomics and the list of HeldLocks, sets
  * flags, and sets the timer.  Nothing else sets the timer, so the handler never
  * replaces a later decision by an earlier one.  While the list is being changed
  * (HeldIsChanging()), it only sets the timer to run again soon.
@@ -63,10 +63,10 @@
 static timer_t timer;
 static bool attached = false;
 
-/* The transaction in which the last loss was noticed. */
+/* The transaction in which the handler has noticed the last loss. */
 static LocalTransactionId lost_in = InvalidLocalTransactionId;
-static int64 interrupt_at;		/* when to interrupt it, or do so again */
-static int	cancels;			/* so far */
+static int64 interrupt_at;		/* when to interrupt that transaction next */
+static int	cancels;			/* how often it was canceled */
 static volatile sig_atomic_t loss_to_tell = 0;
 
 static void
@@ -79,8 +79,9 @@ note_loss(int64 when_to_interrupt)
 }
 
 /*
- * A transaction that has failed holds no row locks and need not be interrupted.
- * If only a subtransaction has failed, those of the transaction around it remain.
+ * Does the transaction still run in which the last loss was noticed?  A failed one does not count:
+ * it holds no row locks, so nobody need interrupt it.  If only a subtransaction has failed, the
+ * transaction around it still has its row locks, and counts.
  */
 static bool
 in_transaction_of_loss(void)
@@ -160,7 +161,10 @@ look(void)
 		}
 		else
 		{
-			/* Its entry in the directory may become another lease's at any time. */
+			/*
+			 * Keep the reason here: the hold's entry in the directory may become another one's at
+			 * any time.
+			 */
 			held->loss = HeldLoss(held);
 			if (held->deferred)
 				SetLatch(MyLatch);	/* the lock function reports it */
@@ -205,11 +209,11 @@ InterruptAttach(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not create a timer for leases: %m")));
-	pqsignal(LOSS_SIGNAL, handle_signal);	/* it needs the timer */
+	pqsignal(LOSS_SIGNAL, handle_signal);	/* after timer_create(): the handler uses the timer */
 	attached = true;
 }
 
-/* The handler has run when raise() returns, and it sets the timer. */
+/* Lets the handler set the timer.  It has run when raise() returns. */
 void
 InterruptArm(void)
 {

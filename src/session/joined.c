@@ -3,10 +3,12 @@
  * joined.c
  *	  Joining another session's hold; leaving one to the cluster.
  *
- * A hold is named by the lock's name and its token.  A token is a time, and stands in
- * views, so it proves nothing: the role that took the lock decides.  This session finds
- * the hold in the directory, and compares roles; the worker compares what was found
- * with the hold that it knows by then.
+ * A request names another session's hold by the lock's name and its token.  The token is no
+ * secret: it is a time, and stands in views.  So roles decide who may join: the current role must
+ * have the privileges of the role that took the lock.  This session finds the hold in the
+ * directory, and compares roles, as only a backend can read the catalogs.  The hold may be another
+ * one when the worker gets the request.  So the request contains what was found, and the worker
+ * compares that with the hold as it is then.
  *
  *-------------------------------------------------------------------------
  */
@@ -61,7 +63,7 @@ require_role(const LockName *name, Oid taker)
 			 errdetail("The role that has taken it does not exist any more.")));
 }
 
-/* Never false. */
+/* Joins the lock of a new HeldLock (a HeldAcquire).  Returns true, or raises. */
 static bool
 join_anew(HeldLock *held, const LockName *name, const void *arg)
 {
@@ -112,7 +114,7 @@ JoinedCarryOutOrder(void)
 	static LocalTransactionId done = InvalidLocalTransactionId;
 	const join_entry *missing;
 
-	/* A failed transaction can neither read catalogs nor commit. */
+	/* Do nothing in a failed transaction: it can neither read catalogs nor commit. */
 	if (ddblock_join_locks[0] == '\0' || done == CompatMyLxid() || !IsTransactionState())
 		return;
 	while ((missing = OrderFindMissing()) != NULL)
@@ -157,8 +159,10 @@ JoinedDetach(const LockName *name, int64 at_most_ms)
 }
 
 /*
- * Our end, or the server's, is no release: what works under the lock may learn of it late.
- * Several sessions that have joined the lock may ask for this.  Returns for how long, in us.
+ * From now on, the end of this session, or of the server, does not release the lock: somebody who
+ * works under the lock may learn of the end late.  The hold then stays with the cluster, for a
+ * time that is returned, in microseconds.  Several sessions that have joined the lock may each ask
+ * for this.
  */
 int64
 JoinedOutlive(const LockName *name)
@@ -177,7 +181,10 @@ JoinedOutlive(const LockName *name)
 	request.ask.lease_generation = held->lease_generation;
 	answer = MailboxCall(&request, NULL, NULL, NULL);
 	(void) SegmentReadHold(held->hold_index, &saved);
-	/* If it is valid now, we have read our hold. */
+	/*
+	 * If the lease is valid after the read, "saved" is this session's hold, and none that took its
+	 * entry later.
+	 */
 	if (answer->result == MAILBOX_LOST || !HeldIsValid(held))
 		SessionRaiseLost(name, held);
 	if (answer->result != MAILBOX_RENEWED)

@@ -3,9 +3,9 @@
  * leader.c
  *	  Transactions of a cluster that leads.
  *
- * A leader's transaction has a hold beside that of its cluster's campaign, as a session
- * that has joined another one's.  It keeps it until the transaction ends, also if the
- * savepoint in which it asked is rolled back.
+ * If a cluster leads, its campaign has a hold on the lock.  A transaction that joins gets a hold
+ * beside that one, as a session does that joins another session's hold.  It keeps this hold until
+ * it ends, even if it rolls back to a savepoint before the call.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,7 +35,10 @@ raise_no_campaign(const LockName *name)
 				errhint("See the view ddb_leaderships, and \"ddblock.leaderships\"."));
 }
 
-/* False if the cluster does not lead any more. */
+/*
+ * Joins the campaign's hold, for a new HeldLock (a HeldAcquire).  False if the cluster does not
+ * lead any more.
+ */
 static bool
 join(HeldLock *held, const LockName *name, const void *arg)
 {
@@ -57,7 +60,10 @@ join(HeldLock *held, const LockName *name, const void *arg)
 		return false;
 	if (answer->result != MAILBOX_GRANTED)
 		ErrorsAnswer(answer, name->text);
-	/* Until the answer is here, the transaction has done nothing as a leader's. */
+	/*
+	 * The lease is lost already.  That is no error: nobody has told the transaction yet that its
+	 * cluster leads, so it has done nothing as a leader.
+	 */
 	if (mailbox_valid_until(&segment_mailbox, answer->grant.lease_index,
 							answer->grant.lease_generation) <= SegmentNow())
 	{
@@ -80,7 +86,10 @@ LeaderJoin(const LockName *name)
 	held = HeldFind(name->utf8);
 	if (held != NULL && held->leader)
 		return SessionRequire(name)->token;
-	/* The worker may not have begun yet, and on a standby it does not: that is no error. */
+	/*
+	 * That there is no campaign yet is no error: the worker may not have begun it, or does not on
+	 * a standby.
+	 */
 	found = find(name, &c);
 	if (!found && !campaign_is_listed(ddblock_leaderships, name->utf8))
 		raise_no_campaign(name);
@@ -88,8 +97,9 @@ LeaderJoin(const LockName *name)
 		return 0;
 
 	/*
-	 * A snapshot from before may miss what the last leader has done.  When the transaction's
-	 * snapshot was taken is not known, but not before the transaction began.
+	 * A snapshot that is older than the leadership may not show what the last leader has done.
+	 * PostgreSQL keeps no time of a snapshot, but it is not older than its transaction.  So the
+	 * transaction must have begun after the leadership.
 	 */
 	if (IsolationUsesXactSnapshot() &&
 		GetCurrentTransactionStartTimestamp() < TimesFromClock(c.since))

@@ -24,7 +24,7 @@
 /* How long a session waits for a worker to start. */
 #define WORKER_PATIENCE_US (5 * USECS_PER_SEC)
 
-/* The longest sleep in wait_for_answer(). */
+/* The longest sleep in wait_for_answer(): it must notice by itself if no worker runs. */
 #define TURN_US USECS_PER_SEC
 
 static lockmgr_session me = {0, 0};
@@ -36,8 +36,8 @@ MailboxMySlot(void)
 }
 
 /*
- * The transaction has ended before (in before_shmem_exit), and our latch and
- * process number are still ours.
+ * At exit, gives up the slot.  The transaction has ended before, in a before_shmem_exit callback.
+ * The process still has its latch and its process number.
  */
 static void
 detach(int code, Datum arg)
@@ -95,13 +95,13 @@ MailboxSleep(MailboxPause what, int64 us)
 				 errmsg("the time that statement_timeout leaves is nearly up")));
 	if (events[what] == 0)
 		events[what] = CompatWaitEvent(names[what]);
-	InvalidateCatalogSnapshotConditionally();	/* see await.c */
+	InvalidateCatalogSnapshotConditionally();	/* must not wait with a snapshot: see await.c */
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 					 Min((Max(Min(us, most), 0) + 999) / 1000, INT_MAX), events[what]);
 	ResetLatch(MyLatch);
 }
 
-/* False if there is nothing to wait for any more. */
+/* Waits for the answer.  Returns false in the cases in which MailboxCall() returns NULL. */
 static bool
 wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 {
@@ -117,9 +117,9 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 			return true;
 		CHECK_FOR_INTERRUPTS();
 		/*
-		 * A lease may be lost while it waits for its renewal.  The worker answers so if
-		 * it can; if the worker is stopped, InterruptBeginDefer() has our latch set at
-		 * the deadline.
+		 * The lease may be lost while the session waits for its renewal.  The worker answers so,
+		 * if it can.  If the worker is stopped, nobody answers: then InterruptBeginDefer() makes
+		 * interrupt.c set this process's latch at the deadline.
 		 */
 		if (request->kind == MAILBOX_RENEW &&
 			Min((int64) shared_read(&segment_leases[request->ask.lease_index].words.valid_until),
@@ -135,9 +135,9 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 			if (missing_since == 0)
 				missing_since = now;
 			/*
-			 * Up to version 15, the postmaster can sleep over the end of a child for up to a
-			 * minute: a signal that comes just before select() does not end it (ServerLoop()
-			 * in postmaster.c).
+			 * Up to version 15, the postmaster can miss the end of a child for up to a minute: a
+			 * signal that comes just before select() does not end it (ServerLoop() in
+			 * postmaster.c).  So remind it.
 			 */
 			if (missing_since < now)
 				SendPostmasterSignal(PMSIGNAL_BACKGROUND_WORKER_CHANGE);

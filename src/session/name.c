@@ -4,13 +4,12 @@
  *	  Which names a session may use: an item can have them, they begin with
  *	  ddblock.lock_prefix, and the cluster does not hold such a lock itself.
  *
- * The prefix is for roles that must not take each other's locks.  Whatever takes, shows or
- * removes a lock by its name asks here, and so does ddb_fence_check(), because a high
- * token would keep others out of a resource.  What concerns only locks that the
- * session holds already does not ask: a session can always release its locks,
- * even if the setting has changed.
+ * The prefix is for roles that must not take each other's locks.  Functions that take, show or
+ * remove a lock by its name ask here.  So does ddb_fence_check(): a high token in a resource's
+ * fence would keep others out.  Functions that concern only locks which the session holds already
+ * do not ask: a session can always release its locks, even if the setting has changed.
  *
- * The prefix is ASCII (see settings.c), so the encoding of names does not matter.
+ * The prefix is ASCII (see settings.c), so it can be compared with a name in any encoding.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,9 +3,9 @@
  * order.c
  *	  The standing order to join locks, ddblock.join_locks: whether it is carried out.
  *
- * A tool opens sessions as it likes, and resets them.  So nobody asks them to join a
- * lock: each transaction begins with joining what is missing (statement.c), and the
- * commit guard asks again.
+ * The setting is for tools that open several sessions by themselves, and reset them: nobody can
+ * call ddb_lock_join() there.  Instead, each transaction begins by joining the locks that the
+ * session does not hold (statement.c), and the commit guard checks that the session holds them.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +25,7 @@ OrderFindMissing(void)
 	const char *at = ddblock_join_locks;
 	const char *wrong;
 
-	/* Neither kind of process can hold locks. */
+	/* Parallel workers and replication sessions cannot hold locks. */
 	if (at[0] == '\0' || IsParallelWorker() || am_walsender || excused == CompatMyLxid())
 		return NULL;
 	while (join_list_next(&at, &entry, &wrong))

@@ -3,8 +3,9 @@
  * queue_call.c
  *	  Calls on the queues' table, and their replies, row by row.
  *
- * Every write has a condition that refuses a second copy, or does no harm twice: see "Writes"
- * in doc/internals/queues.md.  So a call whose outcome is unknown is repeated as it is.
+ * A call whose outcome is unknown is repeated as it is.  This is safe because each write has a
+ * condition that refuses a second copy, or does no harm if it is applied twice: see "Writes" in
+ * doc/internals/queues.md.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,7 +16,12 @@
 
 #include "session/session.h"
 
-/* DynamoDB knows a transaction's token for 10 minutes; a copy may be late. */
+/*
+ * DynamoDB remembers the token of a transaction for 10 minutes, and applies the transaction only
+ * once in that time.  So a call is repeated for 4 minutes at most.  If a repeat is refused after 9
+ * minutes all the same, DynamoDB may have forgotten the token, and an earlier copy may have been
+ * applied.
+ */
 #define REPEAT_MAX_MS (4 * 60 * 1000)
 #define TOKEN_KNOWN_US (9 * 60 * USECS_PER_SEC)
 
@@ -68,7 +74,7 @@ QueueCall(const queue_request *request, const char *tail, dynamo_status expected
 	got = TableCallReply(&call, NULL, bytes, expected, Min(ddblock_retry_timeout, REPEAT_MAX_MS));
 	pfree(bytes);
 	reply->unsettled = got.unsettled;
-	if (got.bytes == NULL)		/* the expected failure */
+	if (got.bytes == NULL)		/* it is the expected failure */
 	{
 		reply->is.status = got.answer->failure.status;
 		strlcpy(reply->message, got.answer->failure.message, sizeof(reply->message));
@@ -79,7 +85,10 @@ QueueCall(const queue_request *request, const char *tail, dynamo_status expected
 	memcpy(&reply->is, take(reply, sizeof(reply->is)), sizeof(reply->is));
 	if (reply->is.next_len > 0)
 		reply->next = take_text(reply, reply->is.next_len);
-	/* The repeat may have waited in the worker. */
+	/*
+	 * The last copy may have waited in the worker, so that DynamoDB got it after it had forgotten
+	 * the token.
+	 */
 	if (got.unsettled && call.op == DYNAMO_QUEUE_TRANSACT &&
 		reply->is.status == DYNAMO_CONDITION_FAILED && SegmentNow() - started > TOKEN_KNOWN_US)
 		ereport(ERROR,
@@ -154,7 +163,7 @@ QueueScanNext(QueueScan *scan, QueueRow *row)
 
 		if (scan->reply != NULL)
 		{
-			/* The page's context keeps nothing of the page before. */
+			/* The key at which the next page begins survives the reset in the parent context. */
 			scan->request.tail_len = scan->reply->is.next_len;
 			next = memcpy(MemoryContextAlloc(MemoryContextGetParent(scan->page),
 											 scan->request.tail_len),

@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * queue_claimed.c
- *	  The jobs that this session has claimed: notes, kept in its own memory.
+ *	  The jobs that this session has claimed: a list of QueueClaims, in its own memory.
  *
- * A job is completed when the transaction that called ddb_queue_complete() has
- * committed.  Then nothing may fail or wait.  So an entry for the worker is reserved
- * before, and only passed on after COMMIT; with it goes the session's hold, which
- * the worker ends when the job is finished.
+ * A job is completed when the transaction that called ddb_queue_complete() has committed.  After
+ * COMMIT nothing may fail or wait.  So ddb_queue_complete() reserves an entry in segment_finishes,
+ * and the callback after COMMIT only passes this entry on to the worker.  The session's hold goes
+ * with it: the worker ends the hold when the job is finished.
  *
- * A claim ends with the transaction that made it, if that aborts: its caller may never have
- * seen the job.  The backoff was written with the claim, so the job comes again later.
+ * If the transaction that made a claim aborts, the claim ends: the caller may never have seen the
+ * job.  The claim's write has already set when the job is due again, so it comes again later.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +21,7 @@
 
 #include "session/session.h"
 
-/* The part of the places for completions that one session may take. */
+/* One session may take one half of segment_finishes. */
 #define SHARE_OF_PLACES 2
 
 static dlist_head claims = DLIST_STATIC_INIT(claims);
@@ -60,7 +60,6 @@ QueueClaimAdd(const char *lock)
 	return claim;
 }
 
-/* The lock was released, detached, or lost and acquired anew. */
 bool
 QueueClaimIsVoid(const QueueClaim *claim)
 {
@@ -77,7 +76,10 @@ QueueClaimForget(QueueClaim *claim)
 	pfree(claim);
 }
 
-/* One transaction must not take the places of all sessions. */
+/*
+ * Raises if this transaction takes too many entries of segment_finishes: other sessions need some,
+ * too.
+ */
 static void
 limit_completions(void)
 {
@@ -102,8 +104,9 @@ QueueClaimComplete(QueueClaim *claim, const QueueName *name)
 
 	limit_completions();
 	/*
-	 * The work must be on disk before DynamoDB learns that it is done, also with
-	 * synchronous_commit = off: that of earlier transactions, and this one's when it commits.
+	 * The work must be on disk before DynamoDB learns that it is done, even with
+	 * synchronous_commit = off.  ForceSyncCommit() is for the work of this transaction.
+	 * XLogFlush() is for that of earlier transactions, which may have committed asynchronously.
 	 */
 	ForceSyncCommit();
 	if (!RecoveryInProgress())
@@ -178,8 +181,9 @@ QueueClaimCommit(void)
 }
 
 /*
- * The hold becomes the worker's, unless the session has acquired the lock once more.  The
- * note goes first: as soon as the hold ends, its place in the directory may be another's.
+ * Passes the completion on to the worker, after COMMIT.  The hold goes with it, unless the session
+ * has acquired the lock once more, and so keeps it.  Deletes the HeldLock before it passes the
+ * hold on: as soon as the hold ends, its entry in the directory may be another session's.
  */
 static void
 pass_on(QueueClaim *claim)
@@ -195,7 +199,10 @@ pass_on(QueueClaim *claim)
 	if (!QueueClaimIsVoid(claim) && held->session_depth > 0)
 	{
 		HeldUncountSession(held, 1);
-		/* What the transaction holds besides ends with it. */
+		/*
+		 * Transaction-scoped acquisitions do not keep the hold: HeldEndTransaction() would undo
+		 * them anyway.
+		 */
 		if (held->session_depth == 0)
 		{
 			queue_claim_passed = true;
@@ -206,7 +213,7 @@ pass_on(QueueClaim *claim)
 	}
 	QueueClaimForget(claim);
 	queue_place_pass(&entry->place, &was);
-	/* Unless jobs have come behind it, none rides any more. */
+	/* If no job was pushed after this one, no job rides on the head any more. */
 	if (queue_memory_guess(segment->memory, was.queue, was.resource, &seq, &taken) &&
 		seq == was.number)
 		queue_memory_note(segment->memory, was.queue, was.resource, seq, 0);

@@ -13,7 +13,7 @@
 
 #include "session/session.h"
 
-/* How long a session waits for a lock whose job is being finished. */
+/* How long a session waits for a lock while the worker finishes the job under it. */
 #define PATIENCE_MS 1000
 
 QueueRow *
@@ -28,7 +28,10 @@ QueueJobHead(const char *queue, const char *resource, int64 *now_ms)
 	return QueueReadRow(reply, row) ? row : NULL;
 }
 
-/* Only a hint: an entry may change meanwhile. */
+/*
+ * Is the worker finishing a job of this resource?  The answer is only a hint: an entry may change
+ * during the look.
+ */
 static bool
 is_being_finished(const QueueName *name)
 {
@@ -43,7 +46,11 @@ is_being_finished(const QueueName *name)
 	return false;
 }
 
-/* So is this: held, or about to be.  The worker takes leases from the end. */
+/*
+ * Does this cluster hold the lock, or try to acquire it?  The answer is only a hint, too.  The
+ * lock manager takes the last free entry of the directory first, so the look begins at the end,
+ * and stops when it has seen all entries in use.
+ */
 static bool
 is_held_here(const LockName *lock)
 {
@@ -72,7 +79,11 @@ is_ours(const LockName *lock)
 	return HeldFind(lock->utf8) != NULL || (claim != NULL && claim->is.finish_level > 0);
 }
 
-/* NULL: it is busy.  The note comes first: if anything fails from here on, the lock is let go. */
+/*
+ * Acquires the resource's lock for a claim; NULL if it is busy.  patient: waits for a holder of
+ * this cluster.  Adds the claim before it acquires the lock: if anything fails later, the end of
+ * the transaction lets go of the lock.
+ */
 static QueueClaim *
 acquire(const LockName *lock, int64 lease_ms, bool patient)
 {
@@ -114,7 +125,7 @@ is_foreign(const QueueJob *job)
 	return false;
 }
 
-/* NULL: no job with that number rides on the head. */
+/* The job with this number, if it rides on the head; else NULL. */
 static const QueueRow *
 rider_of(const QueueRow *head, int64 number)
 {
@@ -127,9 +138,11 @@ rider_of(const QueueRow *head, int64 number)
 }
 
 /*
- * The job with this number, which the head has given; NULL: it was cancelled.  The push is a
- * transaction, and its head may be visible before its job.  So what a read does not find may yet
- * come, unless a write confirms that it is gone.
+ * The job with this number, which the head has given to a push; NULL if the job was cancelled.
+ *
+ * A push is a DynamoDB transaction, and a read may see its head before its job.  So a job that a
+ * read does not find may still appear.  QUEUE_CHECK_GONE is a write, which a transaction under way
+ * refuses: if it succeeds, the job is gone.
  */
 static const QueueRow *
 job_of(const QueueRow *head, const QueueName *name, int64 number, bool *rides)
@@ -157,9 +170,12 @@ job_of(const QueueRow *head, const QueueName *name, int64 number, bool *rides)
 }
 
 /*
- * For a database that does not have every character: the next job before its claim, which would
- * count an attempt.  This session has the lock, so it stays the next one.  What is to be buried
- * is handed to nobody.
+ * Looks at the next job before it is claimed, in a database whose encoding does not have every
+ * character: a claim counts as an attempt, even if the session cannot take the job then.  As this
+ * session has the resource's lock, the job stays the next one.
+ *
+ * Returns QUEUE_CLAIMED if the job should be claimed.  That includes a job that is to be buried,
+ * as nobody gets its text, and one that was cancelled.
  */
 static QueueTry
 look_first(const QueueName *name, int max_attempts, int64 *attempts, QueueJob *job)
@@ -185,7 +201,7 @@ look_first(const QueueName *name, int max_attempts, int64 *attempts, QueueJob *j
 	return is_foreign(job) ? QUEUE_FOREIGN : QUEUE_CLAIMED;
 }
 
-/* The head after the claim, or NULL. */
+/* Claims the next job.  Returns the head after the claim; NULL if it was refused. */
 static QueueRow *
 claim_head(const queue_request *request)
 {
@@ -195,7 +211,11 @@ claim_head(const queue_request *request)
 	return head != NULL && queue_is_claimed(status, &head->is, request->token) ? head : NULL;
 }
 
-/* In one form, and then perhaps in the other one. */
+/*
+ * Finishes or buries a job, with the form of the write for the last job of a resource, or with
+ * that for others; if one is refused, with the other.  False: another session has claimed the job
+ * anew.
+ */
 static bool
 finish(queue_request *request, const char *tail, bool last)
 {
@@ -223,8 +243,9 @@ finish(queue_request *request, const char *tail, bool last)
 }
 
 /*
- * If another session has claimed the job anew, nothing is written.  A repeat under the same uuid
- * must be the same transaction, so its time is that of the claim, not the worker's.
+ * Puts the job aside.  If another session has claimed it anew, writes nothing.  A repeat under the
+ * same uuid must be the same transaction.  So its time is that of the claim; the worker would set
+ * another one for each copy.
  */
 static void
 bury(const queue_request *claim, const QueueRow *head, const QueueRow *job, bool rides)
@@ -256,8 +277,8 @@ QueueJobDelete(const char *queue, const char *resource, int64 number)
 }
 
 /*
- * In this session, which still can wait: what ends without a job's work.  False: it was claimed
- * anew before.
+ * Finishes a job that needs no work, because it was cancelled.  Unlike the worker after COMMIT,
+ * this session waits for the outcome.  False: another session has claimed the job anew before.
  */
 static bool
 complete(const QueueName *name, const queue_claim *claim)
@@ -286,8 +307,9 @@ claim_locked(const QueueName *name, QueueClaim *claim, int64 attempts, int max_a
 		QueueTry	first = look_first(name, max_attempts, &attempts, job);
 
 		/*
-		 * Who hears of a job that we cannot claim would take the resource for busy, and forget
-		 * it.
+		 * QUEUE_FOREIGN: wait for the release.  The caller then leaves a hint for other sessions.
+		 * One that took the hint while this session still had the lock would take the resource for
+		 * busy, and the hint would be lost.
 		 */
 		if (first == QUEUE_FOREIGN)
 			QueueOwnRelease(claim, &name->lock);
@@ -307,7 +329,10 @@ claim_locked(const QueueName *name, QueueClaim *claim, int64 attempts, int max_a
 		return QUEUE_NOTHING;
 	}
 	queue_claim_take(&claim->is, &head->is, request.delay_ms, SegmentNow());
-	/* For pushes, which look at the head if its next job has been claimed before. */
+	/*
+	 * For pushes: remember the head's number for their guess.  If the next job was claimed before,
+	 * forget it, so that they read the head.
+	 */
 	queue_memory_note(segment->memory, head->queue, head->resource,
 					  head->is.attempts > 1 ? 0 : head->is.seq, QueueTaken(head));
 	found = job_of(head, name, claim->is.number, &claim->is.rides);
@@ -317,7 +342,7 @@ claim_locked(const QueueName *name, QueueClaim *claim, int64 attempts, int max_a
 		bury(&request, head, found, claim->is.rides);
 	else
 	{
-		/* Time has passed: the job must not go out under a lost lease. */
+		/* Time has passed since the acquire: a job must not be handed out under a lost lease. */
 		(void) SessionRequire(&name->lock);
 		claim->is.pushed_at = found->is.pushed_at;
 		*job = (QueueJob)
@@ -334,11 +359,14 @@ claim_locked(const QueueName *name, QueueClaim *claim, int64 attempts, int max_a
 }
 
 /*
- * A lock that this session holds already is left alone: with its token, this claim could not
- * be told from an earlier one.  So is a resource whose job this transaction has completed.
+ * Returns QUEUE_BUSY in these cases, too:
  *
- * If this cluster is finishing the resource's last job, the session waits for the lock: then it
- * passes on, mostly without a request.
+ *	 - This session holds the lock already.  A second claim would have the same token, and could
+ *	   not be told from the first one.
+ *	 - This transaction has completed a job of the resource, and the worker gets it after COMMIT.
+ *
+ * If the worker is just finishing a job of the resource, the session waits for the lock: it then
+ * gets the lock from the previous session of this cluster, mostly without a request.
  */
 QueueTry
 QueueJobTry(const QueueName *name, int64 attempts, int64 lease_ms, int max_attempts,
@@ -368,7 +396,10 @@ QueueJobTry(const QueueName *name, int64 attempts, int64 lease_ms, int max_attem
 	claim = acquire(&name->lock, lease_ms, patient);
 	if (claim == NULL)
 	{
-		/* It takes long.  If that is because of an outage, the read raises it. */
+		/*
+		 * Finishing takes longer than PATIENCE_MS.  If DynamoDB is out of reach, this read raises
+		 * the error.
+		 */
 		if (patient && is_being_finished(name))
 			(void) QueueJobHead(name->queue, name->resource, NULL);
 		return QUEUE_BUSY;
@@ -410,7 +441,9 @@ QueueJobFail(const QueueName *name, int64 number, int64 token, const char *error
 		ErrorsLost(name->lock.text, LOSS_TAKEN);
 }
 
-/* Nobody works on the next job, and nobody will: this session has the lock. */
+/*
+ * Cancels the next job.  Takes the resource's lock for that, so nobody works on the job meanwhile.
+ */
 static bool
 cancel_next(const QueueName *name, int64 number)
 {
@@ -434,7 +467,7 @@ cancel_next(const QueueName *name, int64 number)
 	head = claim_head(&request);
 	if (head != NULL && head->is.done + 1 == number)
 	{
-		/* It may have been cancelled before it became the next one. */
+		/* Another session may have cancelled the job before it became the next one. */
 		bool		there = job_of(head, name, number, &claim->is.rides) != NULL;
 
 		queue_claim_take(&claim->is, &head->is, request.delay_ms, SegmentNow());
@@ -468,7 +501,7 @@ QueueJobCancel(const QueueName *name, int64 number)
 		if (status == DYNAMO_OK)
 			return true;
 
-		/* Refused: it has become the next one, or it is not there. */
+		/* The write was refused: the job has become the next one, or there is no such job. */
 		head = QueueJobHead(name->queue, name->resource, NULL);
 		if (head == NULL || head->is.done + 1 < number)
 			return false;

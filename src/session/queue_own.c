@@ -11,11 +11,11 @@
 
 #include "session/session.h"
 
-/* How long a session waits until its last completion has taken effect. */
+/* How long QueueOwnSettle() waits at most, and between two looks. */
 #define SETTLE_US USECS_PER_SEC
 #define SETTLE_TURN_US INT64CONST(2000)
 
-/* No completion of ours is under way. */
+/* Has the worker finished all jobs that this session has completed? */
 static bool
 is_settled(void)
 {
@@ -42,7 +42,7 @@ QueueOwnSettle(void)
 	queue_claim_passed = false;
 }
 
-/* The end of the session ends its holds, but the job should be finished before. */
+/* At exit, lets the worker finish the completed jobs: the end of the session ends its holds. */
 static void
 at_exit(int code, Datum arg)
 {
@@ -80,7 +80,7 @@ QueueOwnRequire(const QueueName *name, int64 number)
 	return claim;
 }
 
-/* The session can still wait and fail. */
+/* Waits and may fail, unlike QueueClaimEnd().  So it is not for the end of a transaction. */
 void
 QueueOwnRelease(QueueClaim *claim, const LockName *lock)
 {

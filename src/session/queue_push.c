@@ -3,13 +3,16 @@
  * queue_push.c
  *	  Pushing jobs.
  *
- * One transaction writes the jobs under the numbers that follow the head's, and moves the
- * head.  Its condition is the head's old number, so of several pushes with the same
- * number one succeeds, and late copies of it die.  DynamoDB remembers the token of
- * the transaction, so a repeated one is applied once, and tells that it was.
+ * One DynamoDB transaction writes the jobs under the numbers that follow the head's last one, and
+ * moves the head.  Its condition is the head's old number.  So of several pushes that take the
+ * same number, one succeeds, and a late copy of any other one is refused.  DynamoDB remembers the
+ * token of the transaction: if a push is repeated, it is applied once, and the reply to the repeat
+ * says so.  Example: the head's number is 7.  A push of two jobs writes jobs 8 and 9, and sets the
+ * head's number to 9, on condition that it is 7.
  *
- * Small jobs ride on the head: they need no items, and their push guesses the number.  For large ones
- * a wrong guess would cost more than a look at the head.
+ * Small jobs ride on the head: they are part of the head's item, and have none of their own.  A
+ * push of such jobs guesses the head's number, and so saves a read.  A push of large jobs reads
+ * the head, as a wrong guess would cost more than the read.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,7 +25,7 @@
 #include "lock/backoff.h"
 #include "session/session.h"
 
-/* So many refusals in a row may tell nothing new: some seconds. */
+/* A push fails after so many refusals in a row that tell nothing new, which takes some seconds. */
 #define STALLED_MOST 10
 
 typedef struct Push
@@ -31,15 +34,21 @@ typedef struct Push
 	QueuePush  *jobs;
 	int			count;
 
-	/* Of the head: */
-	uint32		taken;			/* by the jobs that ride on it */
-	int64		attempts;		/* how often the next job was claimed, if a session may claim it now */
-	bool		calm;			/* as far as known, its next job runs, or a session may claim it */
+	/* What is known of the head: */
+	uint32		taken;			/* its part that is taken by the jobs that ride on it */
+	int64		attempts;		/* how often its next job was claimed, for the hint;
+								 * QUEUE_ATTEMPTS_UNKNOWN: that is not known, or no session may
+								 * claim it now */
+	bool		calm;			/* the next push may guess: as far as known, the head's next job
+								 * runs for the first time, or can be claimed */
 
-	unsigned	stalled;		/* refusals in a row of which nothing was learned */
+	unsigned	stalled;		/* refusals in a row that told nothing new */
 } Push;
 
-/* NULL: the resource had no job, or its head was removed. */
+/*
+ * Copies what a push needs of the head.  NULL: the resource never had a job, or its head was
+ * removed.
+ */
 static void
 learn_head(Push *push, const QueueRow *head)
 {
@@ -56,8 +65,9 @@ learn_head(Push *push, const QueueRow *head)
 }
 
 /*
- * A refusal that tells nothing new: another push is half visible, or the table has a job
- * behind the head's last number.
+ * After a refusal that tells nothing new, waits before the next attempt.  The reasons of such
+ * refusals: another push is visible in part, which soon passes; or the table has a job whose
+ * number is above the head's last one, which does not.
  */
 static void
 wait_or_fail(const queue_request *request, unsigned stalled)
@@ -90,7 +100,10 @@ pack(StringInfo tail, const QueuePush *jobs, int count)
 	}
 }
 
-/* Is its job this one?  The resource may be none that this session may use, so no message has it. */
+/*
+ * Raises unless the id belongs to this job.  The messages do not name the resource of the other
+ * job: this session may not be allowed to see it.
+ */
 static void
 require_same_job(const QueueRow *row, const queue_request *request, const QueuePush *job)
 {
@@ -111,8 +124,8 @@ require_same_job(const QueueRow *row, const queue_request *request, const QueueP
 }
 
 /*
- * By the head, which others have moved; or by ids, whose jobs were pushed before.  False: nothing
- * was learned.
+ * Learns from the reply what has refused the push: the head, which other pushes have moved, or ids
+ * whose jobs were pushed before.  Returns false if that tells nothing new.
  */
 static bool
 note_refusal(QueueReply *reply, Push *push)
@@ -145,18 +158,26 @@ note_refusal(QueueReply *reply, Push *push)
 	if (!learned && request->seq == seq)
 		learn_head(push, QueueJobHead(request->queue, request->resource, &request->now_ms));
 	/*
-	 * The table was made anew, or restored.  A copy of the push that is still under way would be
-	 * applied when the head has that number again.
+	 * The head's number has fallen: the table was made anew, or restored.  A copy of the push that
+	 * is still under way would be applied when the head reaches that number again.  Example: the
+	 * push expected 7, the head is now at 3.  After four more jobs the late copy would push its
+	 * jobs a second time.
 	 */
 	if (request->seq < seq && reply->unsettled)
 		ErrorsTrouble(DYNAMO_QUEUE_TRANSACT, DYNAMO_UNKNOWN,
 					  "the last number of the resource has fallen, and a copy of the push may still come");
-	/* Two clusters that push in turn would guess wrong for ever. */
+	/*
+	 * The next push reads the head.  If it guessed, two clusters that push in turn would always
+	 * guess wrong.
+	 */
 	push->calm = false;
 	return learned || request->seq != seq || request->first != first;
 }
 
-/* How many are to be pushed, and what they take of the head. */
+/*
+ * Sets the number of jobs that are still to be pushed.  Returns how much of the head they would
+ * take.
+ */
 static uint32
 count_jobs(Push *push)
 {
@@ -175,7 +196,9 @@ count_jobs(Push *push)
 	return Min(size, PG_UINT32_MAX);
 }
 
-/* False: refused, and what was learned stands in the push and its jobs. */
+/*
+ * Makes the push once.  False: it was refused; the push and its jobs contain what that has told.
+ */
 static bool
 push_once(Push *push)
 {
@@ -224,7 +247,7 @@ QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count
 	queue_request *request = &push.request;
 	WorkerStatus worker;
 
-	/* An id belongs to one job: its payload is the same whenever it is pushed. */
+	/* An id belongs to one job, so a repeated push under this id must have the same payload. */
 	for (int i = 0; i < count; i++)
 	{
 		if (jobs[i].id != NULL &&
@@ -235,8 +258,9 @@ QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count
 	request->dedup_s = dedup_ms / 1000;
 	SegmentReadStatus(&worker);
 	/*
-	 * All repeats of a transaction must be the same, so its time is not left to the worker: it is
-	 * DynamoDB's, or a little earlier.  0: not known.
+	 * The push has a time, and all repeats of a DynamoDB transaction must be the same.  So the
+	 * session sets the time, and not the worker for each call.  It is DynamoDB's time or a little
+	 * earlier; 0 if that is not known.
 	 */
 	if (worker.clock.known)
 	{

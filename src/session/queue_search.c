@@ -3,16 +3,17 @@
  * queue_search.c
  *	  Looks for a job that can be claimed, and waits for one.
  *
- * The index shows which resources have a job that is due.  It may be late, so it is only a
- * hint; the resource's head decides.  Clusters begin at random places, so that they do not
- * all try the same resource.  What a look has found, the sessions of a cluster share out, with
- * what pushes and completions of the cluster tell: see queue/queue_hint.c.  So most jobs
- * are found without a look.
+ * The table's index shows which resources have a job that is due.  The index may be late, so it is
+ * only a hint; the resource's head decides.  Each session begins at a random place of a page, so
+ * that clusters do not all try the same resource.  The sessions of a cluster share what one of
+ * them has found in the index, and what their pushes and completions tell, as hints
+ * (queue/queue_hint.c).  So they find most jobs without a look at the index.
  *
- * A resource whose lock another cluster holds is left alone for a while, which doubles.  At
- * first that is short: mostly a session there was faster, or has completed a job and is about
- * to release the lock.  It is not left alone for ever: only a try finds out that the holder has
- * died.
+ * If the lock of a resource is held by another cluster, this session leaves the resource alone for
+ * a while.  The first pause is short, 0.1 s: mostly a session of the other cluster was faster, or
+ * has completed a job and is about to release the lock.  Each next pause is twice as long, up to
+ * 30 s.  The session does not leave the resource alone for ever, because only a try shows that the
+ * holder has died.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,14 +32,17 @@
 #define HINTS_OF_A_LOOK 24		/* of QUEUE_HINTS */
 #define LOOK_IN_WORK_US USECS_PER_SEC
 
-/* A resource that may have a job, and how often that was claimed. */
+/* A resource that may have a job, and how often its next job was claimed. */
 typedef struct Found
 {
 	char	   *resource;
 	int64		attempts;		/* or QUEUE_ATTEMPTS_UNKNOWN */
 } Found;
 
-/* A resource that was found locked, or whose next job this database cannot say. */
+/*
+ * A resource that this session leaves alone until then: its lock was busy, or (foreign) this
+ * database's encoding lacks a character of its next job.  key: "QUEUE/RESOURCE"
+ */
 typedef struct Alone
 {
 	char		key[QUEUE_NAME_MAX + QUEUE_RESOURCE_MAX + 2];
@@ -49,7 +53,10 @@ typedef struct Alone
 
 static HTAB *alone = NULL;
 
-/* What a search without a claim has found, for the session's next search. */
+/*
+ * The resource that a search without a claim (ddb_queue_await()) has found.  The session's next
+ * search of this queue begins with it.
+ */
 static struct
 {
 	char		queue[QUEUE_NAME_MAX + 1];
@@ -57,7 +64,10 @@ static struct
 	int64		attempts;
 } ready;
 
-/* When the first of the resources that this look has met will be left alone no longer. */
+/*
+ * When the first pause ends of the resources that the present look leaves alone.  The session then
+ * looks again.
+ */
 static int64 alone_until;
 
 static int64
@@ -81,7 +91,10 @@ leave_alone(const char *queue, const char *resource, bool foreign)
 	Alone	   *entry;
 	bool		found;
 
-	/* Resources come and go: a new one must not leave its name here for ever. */
+	/*
+	 * Resources come and go, so remove those whose pause is over.  Otherwise the table would grow
+	 * for ever.
+	 */
 	if (hash_get_num_entries(alone) >= ALONE_MOST)
 	{
 		int64		now = SegmentNow();
@@ -101,7 +114,11 @@ leave_alone(const char *queue, const char *resource, bool foreign)
 	alone_until = Min(alone_until, entry->until);
 }
 
-/* hinted: this cluster has a job for it, so it is not left alone if it is locked. */
+/*
+ * Tries to claim a job of the resource; or, in a search without a claim, only remembers the
+ * resource.  hinted: a session of this cluster or the worker has told of a job there, so the
+ * resource is not left alone even if it is busy.
+ */
 static bool
 try_resource(const QueueSearch *search, const char *resource, int64 attempts, bool hinted)
 {
@@ -130,14 +147,14 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, bo
 		(void) search_alone(search->queue, resource, HASH_REMOVE, NULL);
 	if (got == QUEUE_FOREIGN)
 	{
-		/* If there was a hint, it is for somebody else. */
+		/* Leave a hint for sessions of other databases, whose encoding may have the characters. */
 		QueueHintTell(search->queue, resource, attempts);
 		QueueJobToServer(search->queue, search->job);
 	}
 	return got == QUEUE_CLAIMED;
 }
 
-/* NULL: it is not left alone. */
+/* The entry of a resource that is left alone now; else NULL. */
 static const Alone *
 find_alone(const char *queue, const char *resource)
 {
@@ -170,7 +187,7 @@ try_hints(void *arg)
 	return false;
 }
 
-/* Has a session of this cluster, but for one, looked at this queue since then? */
+/* Has a session of this cluster, other than "but", looked into this queue's index since then? */
 static bool
 has_looked(const char *queue, int64 since, const MailboxSlot *but)
 {
@@ -199,7 +216,10 @@ note_look(const char *queue)
 	shared_write(&slot->looked_at, (uint64) SegmentNow());
 }
 
-/* Nobody else need take the hint for it. */
+/*
+ * Tries a resource that a look has found.  Takes the hint for this resource, if there is one:
+ * another session that took it would only find the resource busy.
+ */
 static bool
 try_found_one(const QueueSearch *search, const Found *found)
 {
@@ -227,9 +247,12 @@ is_named(const QueueSearch *search, const char *resource)
 }
 
 /*
- * Tries these resources.  If there are no hints, what is left of a page of the index is for all
- * sessions, though not so much that it leaves no room for other queues.  Of resources that the session has
- * named, nobody knows whether they have jobs.
+ * Tries these resources, from a random one on, until it has a job.
+ *
+ * The rest of a page of the index then becomes hints for the other sessions, if there are no hints
+ * for this queue: up to HINTS_OF_A_LOOK of them, so that there is room for hints of other queues.
+ * If the session has named resources, the rest does not become hints, as nobody knows whether
+ * these have jobs.
  */
 static bool
 try_found(const QueueSearch *search, const Found *all, int count)
@@ -278,7 +301,10 @@ look_at_named(const QueueSearch *search)
 	return try_found(search, named, count);
 }
 
-/* Page after page, until a job is claimed: the first ones may all be locked. */
+/*
+ * Reads the index page after page, until a job is claimed: all resources of the first pages may be
+ * locked.
+ */
 static bool
 look_in_index(const QueueSearch *search)
 {
@@ -303,7 +329,10 @@ look_in_index(const QueueSearch *search)
 	return false;
 }
 
-/* The sessions that wait for any resource take turns with the looks. */
+/*
+ * Looks for a job.  Sessions that wait for any resource take turns: one does not look if another
+ * one has looked since then, unless this is its last look.
+ */
 static bool
 search_look(void *arg, int64 since, bool last, int64 *again)
 {
@@ -325,7 +354,7 @@ search_look(void *arg, int64 since, bool last, int64 *again)
 	return found;
 }
 
-/* Ends early if a job was pushed in this cluster. */
+/* Sleeps until then.  Ends early if somebody in this cluster has left a hint. */
 static void
 sleep_until(int64 until, DeadlockSearch *deadlock)
 {
@@ -395,7 +424,10 @@ QueueSearchJob(QueueSearch *search)
 	hinted = strcmp(ready.queue, search->queue) == 0;
 	if (hinted)
 	{
-		/* It was ours alone; now others may take it as well. */
+		/*
+		 * The last search of this session has found the resource.  As a hint, other sessions may
+		 * take it, too.
+		 */
 		ready.queue[0] = '\0';
 		queue_hint_add(segment->hints, SegmentNow(), search->queue, ready.resource,
 					   ready.attempts);

@@ -1,11 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * queue_table.c
- *	  Is the queues' table fit, and guarded by our lock table?
+ *	  Is the queues' table fit, and guarded by this cluster's lock table?
  *
- * Jobs are claimed under locks, so all clusters must take these from one lock table.  The queues'
- * table remembers which one: by an identity, since a table's name may be another table's, too.  The
- * lock table's item with its identity is made when queues are used first, and copied then.
+ * Jobs are claimed under locks.  So all clusters that use a queues' table must take these locks
+ * from the same lock table, or two of them could work on one job.  The queues' table remembers
+ * this lock table, its guard, by an identity: the name is not enough, as two tables in different
+ * Regions may have the same name.  The identity is a UUID in an item of the lock table.  The first
+ * use of queues makes this item, and copies the UUID into the queues' table.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,10 +17,16 @@
 
 #define RECHECK_US (3600 * USECS_PER_SEC)
 
-/* A fraction of the time for which a floor waits until it counts (sql/queue_purge.c). */
+/*
+ * How long a session believes a floor that was read.  A raised floor counts only after a much
+ * longer time (sql/queue_purge.c).
+ */
 #define FLOOR_KNOWN_US (3600 * USECS_PER_SEC)
 
-/* Who looks anew has so long; then the next session does. */
+/*
+ * When an hour is over, one session looks at the table again.  If it has not ended after this
+ * time, the next session looks.
+ */
 #define DUTY_US (60 * USECS_PER_SEC)
 
 void
@@ -33,8 +41,10 @@ QueueTableCheck(const QueueRow *described)
 }
 
 /*
- * A table that has none gets it.  With another separator the locks of queues are other items, so
- * that is part of it; and with another value of the sort key, the identity is another item.
+ * Reads the lock table's identity, and makes it if there is none.  The separator
+ * (ddblock.sort_separator) is part of the result: with another one, the locks of queues are other
+ * items.  ddblock.sort_key_value need not be part of it: with another one, the identity itself is
+ * another item.
  */
 static const char *
 identity_of_lock_table(void)
@@ -48,7 +58,8 @@ identity_of_lock_table(void)
 	answer = TableCall(&request, NULL, NULL, DYNAMO_OK, NULL);
 	if (answer->result == MAILBOX_CHANGED)
 		identity = answer->found.item.exists ? answer->found.item.version :
-			SessionLookUp(&item, NULL)->item.version;	/* some servers do not show it */
+			SessionLookUp(&item, NULL)->item.version;	/* some servers do not return the item that
+														 * has refused a write */
 	if (identity[0] == '\0')
 		ErrorsState(errmsg("the identity of lock table \"%s\" is unusable", ddblock_lock_table),
 					errdetail("Item \"%s\" has no readable recordVersionNumber.",
@@ -58,7 +69,10 @@ identity_of_lock_table(void)
 	return psprintf("%s%s", identity, ddblock_sort_separator);
 }
 
-/* The write that makes the first lock table the guard refuses any other one. */
+/*
+ * Makes this cluster's lock table the guard of the queues' table, if it has none yet.  If another
+ * lock table is the guard, the write is refused.
+ */
 static void
 require_guard(void)
 {
@@ -94,7 +108,7 @@ QueueTableRequire(void)
 	SessionAttach();
 	now = SegmentNow();
 	checked = shared_read(&segment->queue_table_checked);
-	/* After an hour one session looks anew, and the others go on. */
+	/* After an hour one session looks at the table again, and the others go on meanwhile. */
 	if (checked != 0 &&
 		(now < (int64) checked + RECHECK_US ||
 		 !shared_compare_exchange(&segment->queue_table_checked, &checked,

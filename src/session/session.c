@@ -3,9 +3,8 @@
  * session.c
  *	  What a session does with locks: acquire, release, renew, ask.
  *
- * A release ends the session's claim before the request is sent.  Even if the
- * request fails or is canceled, the session does not hold the lock afterwards,
- * and the worker completes the release.
+ * A release deletes the HeldLock before the request is sent.  So even if the request fails or is
+ * canceled, the session does not hold the lock afterwards, and the worker completes the release.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,14 +21,20 @@
 
 #include "session/session.h"
 
-/* A hold whose note is gone. */
+/*
+ * A hold that the session is giving up.  Its HeldLock is deleted already, so this is all that is
+ * left to name the hold.
+ */
 typedef struct Ending
 {
 	uint32		hold_index;
 	uint64		seq;
 } Ending;
 
-/* The slot comes last: the worker signals only processes that have one. */
+/*
+ * Takes the slot last: the worker signals only processes that have a slot, and by then the handler
+ * must be installed.
+ */
 void
 SessionAttach(void)
 {
@@ -37,7 +42,7 @@ SessionAttach(void)
 	if (MailboxSession().generation != 0)
 		return;
 
-	/* These use the signal of interrupt.c themselves. */
+	/* Replication processes use LOSS_SIGNAL for themselves. */
 	if (am_walsender || CompatIsParallelApplyWorker())
 		ErrorsUnsupported(errmsg("ddblock cannot be used in a replication session"));
 	if (IsParallelWorker())
@@ -51,7 +56,7 @@ SessionAttach(void)
 	MailboxAttach();
 }
 
-/* The next statement need not warn of this loss any more. */
+/* The error tells the client of the loss.  So the next statement does not warn of it again. */
 void
 SessionRaiseLost(const LockName *name, HeldLock *held)
 {
@@ -60,7 +65,10 @@ SessionRaiseLost(const LockName *name, HeldLock *held)
 	ErrorsLost(name->text, HeldLoss(held));
 }
 
-/* This process may have been stopped for the whole lease before it read the answer. */
+/*
+ * This process may have been stopped before it read the answer, for longer than the lease.  So
+ * checks the lease once more.
+ */
 void
 SessionTakeGrant(const LockName *name, HeldLock *held, const MailboxAnswer *answer, uint64 seq)
 {
@@ -106,7 +114,7 @@ SessionNewUuid(char uuid[UUID_SIZE])
 	uuid_v4(random, uuid);
 }
 
-/* The worker sets since_ms, the time of the grant. */
+/* Leaves holder.since_ms alone: the worker sets it to the time of the grant. */
 void
 SessionIdentify(lock_ask *ask)
 {
@@ -147,7 +155,10 @@ SessionAcquireRequest(const LockName *name, const AcquireOptions *options)
 	return request;
 }
 
-/* Fills in the hold of a new note.  False if only_try and the lock is busy. */
+/*
+ * Acquires the lock of a new HeldLock (a HeldAcquire).  False if only_try is set and the lock is
+ * busy.
+ */
 static bool
 acquire_anew(HeldLock *held, const LockName *name, const void *arg)
 {
@@ -219,7 +230,7 @@ SessionAcquire(const LockName *name, const AcquireOptions *options)
 	}
 	if (!HeldIsValid(held))
 		SessionRaiseLost(name, held);
-	/* Waiting for another mode would be waiting for oneself. */
+	/* To wait for the lock in another mode, the session would wait for itself. */
 	if (held->mode != options->ask.mode)
 		ErrorsUnsupported(errmsg("this session holds lock \"%s\" in another mode", name->text),
 						  errdetail("It holds it %s.", ErrorsModeName(held->mode)),
@@ -242,7 +253,10 @@ SessionWarnLost(const char *lock, lease_loss loss)
 			 errdetail("%s", ErrorsLossReason(loss))));
 }
 
-/* There is nothing to wait for.  HeldForget() remembers the loss. */
+/*
+ * Ends a hold whose lease is lost.  Does not wait, as nothing has to be released.  HeldForget()
+ * remembers the loss for the commit guard.
+ */
 static void
 acknowledge_loss(HeldLock *held, const char *lock)
 {
@@ -255,7 +269,11 @@ acknowledge_loss(HeldLock *held, const char *lock)
 	SessionWarnLost(lock, loss);
 }
 
-/* The session's lock, of which it may undo an acquisition; else NULL, with a warning. */
+/*
+ * The HeldLock of a lock of which the session may undo a session-scoped acquisition.  If there is
+ * none, or its mode is another one, or its lease is lost, raises a WARNING and returns NULL.  mode
+ * NULL: any.
+ */
 static HeldLock *
 find_to_release(const LockName *name)
 {
@@ -268,7 +286,10 @@ find_to_release(const LockName *name)
 	{
 		HoldCopy	found;
 
-		/* Of a name with another prefix the session must not know. */
+		/*
+		 * A session must not learn anything about a name that its ddblock.lock_prefix does not
+		 * allow.
+		 */
 		ereport(WARNING,
 				(errmsg("lock \"%s\" is not held by this session", name->text),
 				 PrefixAllows(name->utf8) && SegmentFindHold(name->utf8, 0, true, &found) ?
@@ -299,8 +320,9 @@ let_go(const Ending *holds, int count)
 }
 
 /*
- * Asks the worker to end holds, or to leave one to the cluster.  The answer is the expected one,
- * LOST or NOT_HELD; all else raises.
+ * Makes a request that ends holds, or leaves one to the cluster.  The answer is the expected one,
+ * LOST or NOT_HELD; all others raise an error, after the holds were let go.  holds names the same
+ * holds as the request.
  */
 static const MailboxAnswer *
 call_to_end(MailboxRequest *request, const lockmgr_lease *leases, const Ending *holds, int count,
@@ -314,7 +336,7 @@ call_to_end(MailboxRequest *request, const lockmgr_lease *leases, const Ending *
 	}
 	PG_CATCH();
 	{
-		/* The worker may not have seen the request before it was canceled. */
+		/* The request was canceled, perhaps before the worker had read it. */
 		let_go(holds, count);
 		PG_RE_THROW();
 	}
@@ -379,9 +401,13 @@ SessionLetGo(const LockName *name)
 }
 
 /*
- * Releases as many locks together as a request can name, so that one which DynamoDB does not
- * release keeps no other one.  Returns how many; 0: there are no more.  A lease that is lost
- * from now on was valid when the session's claim ended.
+ * Undoes the session-scoped acquisitions of as many locks as one request can name, and releases
+ * these locks by that request.  The worker begins all of its releases at once, so a lock whose
+ * release fails does not keep the others held.  Returns the number of locks; 0 if the session
+ * holds no more.
+ *
+ * A lease that is lost from here on is no loss to report: it was valid until the session gave up
+ * its hold, which valid_until tells the worker.
  */
 static int
 release_next(void)
@@ -448,7 +474,7 @@ SessionReleaseAll(void)
 	}
 	PG_CATCH();
 	{
-		/* If one release fails, the other locks are released all the same. */
+		/* If one release fails, let go of the other locks all the same. */
 		SessionLetGoAll();
 		PG_RE_THROW();
 	}
@@ -505,7 +531,10 @@ SessionRenew(const LockName *name, int64 lease_ms, const uint8 *data, size_t dat
 		InterruptEndDefer(held);
 	}
 	PG_END_TRY();
-	/* If the worker has forgotten the loss to make room, it answers "not held". */
+	/*
+	 * If the worker needed the room of the lost lease, it has forgotten the loss, and answers
+	 * NOT_HELD.
+	 */
 	if (answer == NULL || answer->result == MAILBOX_LOST || !HeldIsValid(held))
 		SessionRaiseLost(name, held);
 	if (answer->result != MAILBOX_RENEWED)
@@ -534,7 +563,7 @@ SessionRemaining(const LockName *name)
 	if (held == NULL)
 		return 0;
 	left = HeldValidUntil(held);
-	pg_read_barrier();			/* as in HeldIsValid() */
+	pg_read_barrier();			/* deadline before clock, as in HeldIsValid() */
 	left -= SegmentNow();
 	return Max(left, 0);
 }

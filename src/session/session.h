@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * session.h
- *	  What a backend's files give each other, and the SQL functions.
+ *	  What the files of this room give each other, and src/sql.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,10 +28,11 @@
  */
 
 /*
- * To be called when the arguments have been read, and before anything is sent.  If the
- * function was called as a procedure, commits the transaction, so that the session has no
- * snapshot while it waits.  Raises 25001 if that would commit what the caller has not
- * finished; the hint names the function that waits inside of a transaction.
+ * If the function was called as a procedure, commits the transaction, so that the session has no
+ * snapshot while it waits.  If it was called as a function, does nothing.  Call it when the
+ * arguments have been read, and before anything is sent.  Raises 25001 if the commit would end
+ * something that the caller has not finished; the hint names the function that waits inside of a
+ * transaction (instead).
  */
 extern void AwaitWithoutSnapshot(FunctionCallInfo fcinfo, const char *instead);
 
@@ -40,58 +41,72 @@ extern void AwaitWithoutSnapshot(FunctionCallInfo fcinfo, const char *instead);
  * ----------------------------------------------------------------
  */
 
-/* A lock's name: for messages, and as it goes to DynamoDB. */
+/* A lock's name, in the encoding for messages and in the one for DynamoDB. */
 typedef struct LockName
 {
 	char	   *text;			/* for messages, in the database's encoding */
 	char	   *utf8;			/* 1 .. DYNAMO_NAME_MAX bytes and a NUL */
 } LockName;
 
-/* A queue, or one of its resources: UTF-8. */
+/* A queue, or one of its resources.  Both texts are UTF-8. */
 typedef struct QueueName
 {
 	const char *queue;
-	const char *resource;		/* "": none is given */
-	LockName	lock;			/* the resource's: "queue/", queue, "/", resource */
+	const char *resource;		/* "": the queue itself is meant */
+	LockName	lock;			/* under which a job of the resource is claimed:
+								 * "queue/QUEUE/RESOURCE" */
 } QueueName;
 
-/* Raises 22023 if no item can have the name: see ddblock.sort_separator. */
+/*
+ * Raises 22023 if no item can have the name: with ddblock.sort_separator "#", for example, "#a"
+ * has an empty partition key.
+ */
 extern void NameRequire(const LockName *name);
 
-/* Does the name begin with the prefix?  Takes UTF-8 or the server's encoding. */
+/*
+ * Does the name begin with ddblock.lock_prefix?  The name may be UTF-8 or in the server's
+ * encoding, as the prefix is ASCII.
+ */
 extern bool PrefixAllows(const char *name);
 
-/* Raises 42501 if a lock's name, or a resource's, does not. */
+/*
+ * Raise 42501 if the name of the lock, or of the fenced resource, does not begin with
+ * ddblock.lock_prefix.
+ */
 extern void PrefixRequire(const LockName *name);
 extern void PrefixRequireResource(const char *resource);
 
 /*
- * A resource of that queue, or "" for the queue itself, all of whose resources the session must be
- * allowed.  Raises as NameRequire() and PrefixRequire() do.
+ * The name of a resource of that queue.  If resource is "": the name of the queue itself; the
+ * session must then be allowed to use all of its resources.  Raises as NameRequire() and
+ * PrefixRequire() do.
  */
 extern QueueName QueueNameOf(const char *queue, const char *resource);
 
 /*
- * The longer one of the prefix that a caller asks for (UTF-8) and the session's:
- * for names that begin with both.  Raises 42501 if there are none.
+ * For functions that list names: returns the longer one of the prefix that a caller asks for
+ * (UTF-8) and ddblock.lock_prefix.  If "app/" is asked for, and the session's prefix is
+ * "app/web/", that is "app/web/".  Raises 42501 if no name can begin with both.
  */
 extern const char *PrefixNarrow(const char *asked);
 
 /*
- * Raises 55000 if ddblock.leaderships has the name, or if the transaction has the lock as a
- * leader's.  held: this session's note of it, or NULL.
+ * Raises 55000 if ddblock.leaderships has the name, or if this transaction has joined the lock
+ * because its cluster leads.  held: this session's HeldLock of that name, or NULL.
  */
 struct HeldLock;
 extern void NameRefuseLed(const LockName *name, const struct HeldLock *held);
 
 /* ----------------------------------------------------------------
- * held.c: What this session holds: notes, kept in its own memory.
+ * held.c: The locks that this session holds: a list of HeldLocks, in its own memory.
  *
- * A lock has a session-scoped depth and a transaction-scoped one; its lease is
- * let go when both are 0.
+ * A HeldLock counts acquisitions, for the session and for the transaction.  When both counts are
+ * 0, the session lets go of the lease.  Example: after ddb_lock_acquire() twice and
+ * ddb_lock_acquire_xact() once, COMMIT leaves two acquisitions.
  *
- * The notes do not say whether the lease is valid: HeldIsValid() reads that from
- * the lease directory.
+ * A HeldLock does not say whether its lease is still valid: HeldIsValid() reads that from the
+ * lease directory.  The HeldLock of a lost lease stays in the list until the session releases the
+ * lock, or its transaction ends.
  * ----------------------------------------------------------------
  */
 
@@ -99,11 +114,11 @@ typedef enum LockScope
 {
 	SCOPE_SESSION,
 	SCOPE_XACT,
-	SCOPE_LEADER				/* the whole transaction, although a savepoint is rolled
-								 * back: the client knows that it leads */
+	SCOPE_LEADER				/* for the whole transaction.  Rolling back to a savepoint does not
+								 * undo it: the client knows that its cluster leads */
 } LockScope;
 
-/* Acquisitions made in a (sub)transaction of the given nesting level. */
+/* The acquisitions that a (sub)transaction of this nesting level has made. */
 typedef struct HeldLevel
 {
 	int			nest_level;
@@ -114,88 +129,107 @@ typedef struct HeldLock
 {
 	char		name[DYNAMO_NAME_MAX + 1];	/* UTF-8: the key; must be first */
 	dlist_node	node;
-	uint32		hold_index;		/* LOCKMGR_NO_HOLD: not acquired yet */
+	uint32		hold_index;		/* its entry in the directory; LOCKMGR_NO_HOLD: the lock is not
+								 * acquired yet */
 	uint32		lease_index;
 	uint32		lease_generation;
-	uint64		seq;			/* of the request that acquired it */
+	uint64		seq;			/* of the request that acquired the lock; a hold's mark contains
+								 * it */
 	int64		token;
-	int64		must_end;		/* no belief from then on; 0: no limit */
+	int64		must_end;		/* by the caller's limit (at_most) the session loses the lock then;
+								 * 0: no limit */
 	lock_mode	mode;
 	int32		permits;		/* of a semaphore */
-	bool		leader;			/* it is the cluster's: see leader.c */
+	bool		leader;			/* the cluster leads, and the transaction has joined: see
+								 * leader.c */
 	bool		seen_lost;		/* interrupt.c has noticed the loss */
-	lease_loss	loss;			/* why; LOSS_NONE: not lost, or not known yet */
-	bool		deferred;		/* InterruptBeginDefer() */
+	lease_loss	loss;			/* why it was lost; LOSS_NONE: it was not, or the reason is not
+								 * known yet */
+	bool		deferred;		/* set by InterruptBeginDefer() */
 	bool		told;			/* the client knows of the loss */
 	int64		session_depth;
 	int64		xact_depth;		/* sum of the levels' depths */
-	int			level_count;	/* levels rise, outermost first */
+	int			level_count;	/* of levels in use: one for each nesting level that has
+								 * acquisitions, outermost first */
 	int			level_room;
 	HeldLevel  *levels;
 } HeldLock;
 
-/* Makes the list of notes, once in a process. */
+/* Makes the list of HeldLocks, once in a process. */
 extern void HeldAttach(void);
 
-/* NULL if the session has no such lock, valid or lost. */
+/*
+ * The session's HeldLock of this name (UTF-8), whether its lease is valid or lost; NULL if there
+ * is none.
+ */
 extern HeldLock *HeldFind(const char *name);
 
-/* The one after this, or the first; NULL: there is none. */
+/* The HeldLock after this one in the list; the first one if held is NULL.  NULL at the end. */
 extern HeldLock *HeldNext(const HeldLock *held);
 
-/* All of them; a turn may delete its own. */
+/* Loops over all HeldLocks.  The body may delete the HeldLock of its turn, and no other one. */
 #define foreach_held(held) \
 	for (HeldLock *held = HeldNext(NULL), *after_it; \
 		 held != NULL && (after_it = HeldNext(held), true); held = after_it)
 
 /*
- * Around each change of what a signal handler reads: the list, and a note's
- * hold and lease, seq, seen_lost and deferred.  In between, HeldIsChanging() tells the
- * handler to stay away and come back.  A section is a few instructions long,
- * raises no error, and does not contain another one.
+ * Call these around each change of what the handler in interrupt.c reads: the list of HeldLocks,
+ * and a HeldLock's hold_index, lease_index, lease_generation, seq, seen_lost and deferred.  In
+ * between, HeldIsChanging() makes the handler do nothing and come back soon.  Such a section is a
+ * few instructions long, raises no error, and does not contain another one.
  */
 extern void HeldBeginChange(void);
 extern void HeldEndChange(void);
 extern bool HeldIsChanging(void);
 
 /*
- * Acquires the lock of a new note, and calls SessionTakeGrant(); or raises; or returns false, if
- * the session does not get the lock.
+ * Acquires the lock of a new HeldLock, and calls SessionTakeGrant().  Returns false if the session
+ * does not get the lock.
  */
 typedef bool (*HeldAcquire) (HeldLock *held, const LockName *name, const void *arg);
 
 /*
- * A note for a lock that the session does not have; counts the acquisition.  Everything that can
- * fail is done before the lock is acquired.  If it is not acquired, there is no note: NULL, or
- * the error.
+ * Acquires a lock that the session does not have, adds its HeldLock to the list, and counts the
+ * acquisition.  Allocates the HeldLock first, so that nothing can fail once the lock is acquired.
+ * If acquire returns false, returns NULL; if acquire raises, the error passes on.  In both cases
+ * no HeldLock remains.
  */
 extern HeldLock *HeldAdd(const LockName *name, LockScope scope, HeldAcquire acquire,
 						 const void *arg);
 
-/* Counts one more acquisition. */
+/* Counts one more acquisition of a lock that the session has. */
 extern void HeldCount(HeldLock *held, LockScope scope);
 
-/* These cannot fail. */
+/* The next functions cannot fail. */
 
-/* Undoes session-scoped acquisitions; lets go of nothing. */
+/* Undoes session-scoped acquisitions.  Does not let go of the lock, even if none is left. */
 extern void HeldUncountSession(HeldLock *held, int64 depth);
-/* Undoes HeldAdd() or HeldCount(), in the same (sub)transaction; lets go if it was the last. */
+/*
+ * Undoes HeldAdd() or HeldCount(), in the same (sub)transaction.  Lets go of the lock if that was
+ * its last acquisition.
+ */
 extern void HeldUncount(HeldLock *held, LockScope scope);
-/* Deletes the note.  If the lease is lost, logs and remembers the loss. */
+/* Deletes the HeldLock.  If its lease is lost, logs the loss and calls HeldRememberLoss(). */
 extern void HeldForget(HeldLock *held);
 
-/* Does not wait for DynamoDB. */
+/*
+ * Deletes the HeldLock and lets go of its hold, if it has no acquisition left.  Does not wait for
+ * DynamoDB.
+ */
 extern void HeldLetGoIfUnused(HeldLock *held);
 
 /*
- * The transaction must not commit as if the loss of a lease, whose note is
- * deleted, had not happened.  The name is UTF-8.  Only the first loss of a
- * transaction is kept.  Cannot fail.
+ * Remembers the loss of a lease whose HeldLock is deleted, so that the commit guard still refuses
+ * the transaction's COMMIT.  Keeps only the transaction's first such loss.  The name is UTF-8.
+ * Cannot fail.
  */
 extern void HeldRememberLoss(const char *name, lease_loss loss);
 extern void HeldForgetLoss(void);
 
-/* The name (UTF-8) of a lock that this transaction has lost, or NULL. */
+/*
+ * The name (UTF-8) of a lock whose lease was lost in this transaction or before, or NULL.  Sets
+ * *why.
+ */
 extern const char *HeldFindLoss(lease_loss *why);
 
 /* For transaction.c. */
@@ -203,12 +237,15 @@ extern void HeldRefusePrepare(void);
 extern void HeldEndTransaction(void);
 extern void HeldEndSubtransaction(bool committed);
 
-/* On the clock of leases; in the past, or 0, if it is lost.  Async-signal-safe. */
+/*
+ * Until when the session may act as the holder, on SegmentNow()'s clock; 0 or a time in the past
+ * if the lease is lost.  Async-signal-safe.
+ */
 extern int64 HeldValidUntil(const HeldLock *held);
 extern bool HeldIsValid(const HeldLock *held);
 extern lease_loss HeldLoss(const HeldLock *held);
 
-/* Counts and logs a loss at the deadline, unless that was done. */
+/* If the lease's deadline has passed, counts and logs the loss, once for all processes. */
 extern void HeldTellLoss(const HeldLock *held);
 
 /* ----------------------------------------------------------------
@@ -216,23 +253,29 @@ extern void HeldTellLoss(const HeldLock *held);
  * ----------------------------------------------------------------
  */
 
-/* When a session that waits looks whether its wait closes a circle. */
+/* When a waiting session searches for a deadlock, and what the last search has found. */
 typedef struct DeadlockSearch
 {
 	int64		next;
 	int64		pause;
-	bool		goes_first;		/* it waits in line only: if it goes first, the circle is open */
+	bool		goes_first;		/* found a deadlock in which this session waits only because
+								 * another one is before it in the queue: ask again, with
+								 * lock_ask.goes_first, and the deadlock is resolved */
 } DeadlockSearch;
 
-/* When the wait begins. */
+/* Call it when the wait begins. */
 extern void DeadlockStart(DeadlockSearch *search);
 
-/* To be called in each turn of the wait.  Raises; or returns when it must be called again. */
+/*
+ * Call it in each turn of the wait.  Searches if that is due.  Raises 40P01 if this session must
+ * fail; else returns when to call it again.
+ */
 extern int64 DeadlockTurn(DeadlockSearch *search, int64 now);
 
 /*
- * What the session waits for without a request: the end of this lease; a job of this queue, and
- * of these resources (the last one is NULL; or NULL: any).  The end must come, also by an error.
+ * These tell other sessions, which search for deadlocks, what this session waits for without a
+ * request: the end of this lease, or a job of this queue and of one of these resources (the last
+ * one is NULL; resources == NULL: of any).  DeadlockEndWait() must follow, also after an error.
  */
 extern void DeadlockWaitForRelease(uint32 lease_index, uint32 lease_generation);
 extern void DeadlockWaitForJob(const char *queue, char **resources);
@@ -247,43 +290,44 @@ extern void DeadlockEndWait(void);
 
 typedef struct Waiting
 {
-	const char *lock;			/* its name, in the database's encoding */
+	const char *lock;			/* the lock's name, in the database's encoding */
 	int64		started;
-	int64		limit_ms;		/* the caller's, or WAITING_NO_LIMIT */
-	int64		deadline;		/* the earlier of that and lock_timeout */
-	bool		lock_timeout;	/* the deadline is lock_timeout's */
-	bool		only_try;		/* for a reply, not for the holder */
-	bool		gives_up;		/* then, without an error */
+	int64		limit_ms;		/* the caller's limit, or WAITING_NO_LIMIT */
+	int64		deadline;		/* when the earlier one of limit_ms and lock_timeout is over */
+	bool		lock_timeout;	/* lock_timeout is the earlier one */
+	bool		only_try;		/* a try: waits for DynamoDB's reply, not for the lock's holder */
+	bool		gives_up;		/* at the deadline the wait ends without an error */
 	int64		next_look;		/* when to read the watch again */
 	DeadlockSearch deadlock;
-	char	   *title;			/* the process title before; NULL: it is as before */
+	char	   *title;			/* the process title to be restored; NULL: it was not changed */
 	bool		told;
-	lockmgr_watch last;			/* what was reported last */
+	lockmgr_watch last;			/* the holder that was reported last */
 } Waiting;
 
 extern void WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms);
 
 /*
- * To be called in each turn of the wait for request seq of the slot.  Raises when
- * the time is over; reports who holds the lock when that is due.  Returns when
- * it must be called again.
+ * Call it in each turn of the wait for the answer to request seq of the slot.  Raises when the
+ * deadline has passed.  Reports who holds the lock when that is due.  Returns when to call it
+ * again.
  */
 extern int64 WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq,
 						 int64 now);
 
-/* When the wait is over, also by an error. */
+/* Call it when the wait is over, also after an error. */
 extern void WaitingEnd(Waiting *waiting);
 
 /*
- * If requests are repeated, and the session has waited for deadlock_timeout, reports why, once
- * for each wait.  message: why the session repeats its own; NULL: perhaps the worker does.
+ * Reports why requests are being repeated, once the wait that began at "since" has lasted for
+ * deadlock_timeout; once for each wait.  message: why this session repeats its own request; NULL:
+ * use the reason that the worker has published, if there is one.
  */
 extern void WaitingTellTrouble(int64 since, int64 now, const char *message);
 
-/* What keeps request seq of the slot waiting; false if nothing does. */
+/* Reads what keeps request seq of the slot waiting; false if nothing does. */
 extern bool WaitingReadWatch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch);
 
-/* A sentence, "It is held by owner ...", palloc'd. */
+/* A sentence for people, palloc'd: "It is held by owner ...". */
 extern char *WaitingDescribeHolder(const lockmgr_watch *watch, int64 now);
 
 /* ----------------------------------------------------------------
@@ -295,9 +339,8 @@ extern char *WaitingDescribeHolder(const lockmgr_watch *watch, int64 now);
  */
 
 /*
- * Prepares the process, once.  Raises unless it can use ddblock: the library is
- * preloaded, and the process is neither a replication session nor a parallel
- * worker.
+ * Prepares the process for using ddblock, once.  Raises if the library is not preloaded, or if the
+ * process is a replication session or a parallel worker.
  */
 extern void SessionAttach(void);
 
@@ -305,87 +348,104 @@ typedef struct AcquireOptions
 {
 	LockScope	scope;
 	bool		only_try;
-	bool		alone;			/* the transaction consists of this call */
-	lock_ask	ask;			/* its first three parts.  How long it lasts, at least and at
-								 * most, is ignored if the session holds the lock already */
-	int64		wait_ms;		/* or WAITING_NO_LIMIT; with only_try, for a holder of this
-								 * cluster, who is about to let go, if ask waits for him */
-	Waiting    *waiting;		/* a wait for several locks that this one is a part of, */
-								/* with only_try, too; or NULL */
+	bool		alone;			/* the transaction consists of this call alone, so nothing else
+								 * reads with its snapshot */
+	lock_ask	ask;			/* the caller sets the parts "The lock", "How long" and "Who waits
+								 * for whom".  "How long" is ignored if the session holds the lock
+								 * already */
+	int64		wait_ms;		/* how long to wait for the lock, or WAITING_NO_LIMIT.  A try
+								 * ignores it, unless ask.waits_for_local_holder is set: then, how
+								 * long to wait for that holder */
+	Waiting    *waiting;		/* if this acquire is one of several (several.c): the */
+								/* wait of the whole call; else NULL */
 	const uint8 *data;			/* NULL for none */
 	size_t		data_len;
-	const char *attributes;		/* as dynamo_write has them; NULL for none.  With the
-								 * data at most DYNAMO_DATA_MAX bytes */
+	const char *attributes;		/* as in dynamo_write; NULL for none.  Data and attributes together
+								 * have at most DYNAMO_DATA_MAX bytes */
 } AcquireOptions;
 
-/* The session's note; NULL if only_try and the lock is busy. */
+/*
+ * Acquires the lock, or counts one more acquisition if the session holds it.  Returns its
+ * HeldLock; NULL if only_try is set and the lock is busy.
+ */
 extern HeldLock *SessionAcquire(const LockName *name, const AcquireOptions *options);
 
 /*
- * Undoes one session-scoped acquisition.  If there was none, or the lease is lost, raises a
- * WARNING and returns false.  If that frees an exclusive lock, keep = false ends its minimum
- * (at_least), too.
+ * Undoes one session-scoped acquisition, and waits for DynamoDB if it was the last one.  If there
+ * was none, or the lease is lost, raises a WARNING and returns false.  Unless keep is set, also
+ * ends an exclusive lock's minimum (lock_ask.at_least_ms), so that others can have the lock at once.
  */
 extern bool SessionRelease(const LockName *name, bool keep);
 
-/* Undoes one as SessionRelease() does, but does not wait for DynamoDB; the minimum stays. */
+/*
+ * Undoes one session-scoped acquisition as SessionRelease() does, but does not wait for DynamoDB.
+ * The minimum stays.
+ */
 extern bool SessionLetGo(const LockName *name);
 
-/* Undoes all session-scoped acquisitions; returns the number of locks. */
+/* Undoes all session-scoped acquisitions, and waits for DynamoDB.  Returns the number of locks. */
 extern int	SessionReleaseAll(void);
 
-/* The same, but does not wait for DynamoDB.  Cannot fail. */
+/* Undoes all session-scoped acquisitions.  Does not wait for DynamoDB, and cannot fail. */
 extern void SessionLetGoAll(void);
 
 /*
- * lease_ms 0: same length.  data NULL: the item keeps its data; data_len 0: it loses it.
- * Returns the new deadline, on SegmentNow()'s clock.
+ * Renews the lease.  lease_ms 0: it keeps its length.  data NULL: the item keeps its data;
+ * data_len 0: the item's data is removed.  Returns the new deadline, on SegmentNow()'s clock.
  */
 extern int64 SessionRenew(const LockName *name, int64 lease_ms, const uint8 *data,
 						  size_t data_len);
 
-/* The token if the lease is valid, else 0.  Sends no request. */
+/* This session's token if its lease on the lock is valid, else 0.  Sends no request. */
 extern int64 SessionToken(const LockName *name);
 
 /* Microseconds until the deadline, or 0 if the lease is not valid.  Sends no request. */
 extern int64 SessionRemaining(const LockName *name);
 
-/* The session's note; raises if the lease is lost or the lock is not held. */
+/* The session's HeldLock.  Raises if the session does not hold the lock, or its lease is lost. */
 extern HeldLock *SessionRequire(const LockName *name);
 
 /*
- * Reads the lock's item in DynamoDB. The result is valid until the session's
- * next request.  With unusable, the result is NULL for an item that nobody can use as a lock;
- * else such an item raises, unless it shows who holds the lock.
+ * Reads the lock's item in DynamoDB.  The result is valid until the session's next request.
+ *
+ * What comes of an item that nobody can use as a lock:
+ *
+ *	 - If unusable is not NULL, sets *unusable to true and returns NULL.
+ *	 - If unusable is NULL, raises an error, unless the item shows who holds the lock.
  */
 extern const MailboxItem *SessionLookUp(const LockName *name, bool *unusable);
 
-/* For a write, or a transaction. */
+/* Makes the nonce of a write, or the token of a DynamoDB transaction. */
 extern void SessionNewUuid(char uuid[UUID_SIZE]);
 
-/*
- * For joined.c and several.c.
- */
+/* For other files of this room. */
 
 extern MailboxRequest SessionAcquireRequest(const LockName *name, const AcquireOptions *options);
 
-/* Fills in the hold of a new note; raises if it was lost before we read the answer. */
+/*
+ * Copies the grant of an answer into a new HeldLock.  Raises if the lease was lost before this
+ * session read the answer.
+ */
 extern void SessionTakeGrant(const LockName *name, HeldLock *held,
 							 const MailboxAnswer *answer, uint64 seq);
 
-/* Says for whom it asks: this session. */
+/* Sets in ask for whom the request is made: this session. */
 extern void SessionIdentify(lock_ask *ask);
 
 /*
- * Ends the session's claim to the lease, and then makes the request about its hold, which ends
- * that or leaves it to the cluster.  NULL: the lease was lost; the transaction remembers the loss.
- * Raises if the answer is none of these; the session does not hold the lock then, either.
+ * Deletes the HeldLock, and then makes a request that ends its hold, or leaves it to the cluster.
+ * From then on the session does not hold the lock, even if the request fails.  Returns the answer,
+ * if it is the expected one.  If the lease was lost, returns NULL, sets *loss, and the transaction
+ * remembers the loss.  Raises for all other answers.
  */
 extern const MailboxAnswer *SessionEndHold(HeldLock *held, const LockName *name,
 										   MailboxRequest *request, MailboxResult expected,
 										   lease_loss *loss);
 
-/* The lease of this note is lost: an error, or a WARNING when its note is gone. */
+/*
+ * Report that a lease is lost: as an error while the lock is held, or as a WARNING when the lock
+ * was being released.
+ */
 pg_noreturn extern void SessionRaiseLost(const LockName *name, HeldLock *held);
 extern void SessionWarnLost(const char *lock, lease_loss loss);
 
@@ -394,7 +454,9 @@ extern void SessionWarnLost(const char *lock, lease_loss loss);
  * ----------------------------------------------------------------
  */
 
-/* Before the object is dropped: raises if that would lose something. */
+/*
+ * Call it before PostgreSQL drops this object.  Raises if that would lose locks, tokens or jobs.
+ */
 extern void DropCheck(Oid class_id, Oid object_id);
 
 /* ----------------------------------------------------------------
@@ -405,13 +467,13 @@ extern void DropCheck(Oid class_id, Oid object_id);
  */
 
 /*
- * The current (sub)transaction asks for a fence.  Call it before anything that
- * can fail, but after TransactionAttach(): from here on the whole transaction
- * can commit only if this subtransaction does.
+ * The current (sub)transaction asks for a fence.  From then on, the whole transaction can commit
+ * only if this subtransaction does.  Call it before anything that can fail, but after
+ * TransactionAttach().
  */
 extern void FenceRequest(void);
 
-/* Before COMMIT and PREPARE: raises LK002 if a fence was undone. */
+/* Call it before COMMIT and PREPARE.  Raises LK002 if a fence was undone. */
 extern void FenceCommit(void);
 
 extern void FenceEndTransaction(void);
@@ -428,18 +490,21 @@ extern void FenceEndSubtransaction(bool committed);
  */
 
 /*
- * For an effect that no ROLLBACK undoes, or that needs no transaction id: raises
- * LK001 if the transaction must not have it.  The effect counts as a write from
- * then on.
+ * Call it before an effect that no ROLLBACK undoes, or that needs no transaction id ("what" names
+ * the effect).  Raises LK001 if a lease is lost, or a lock of ddblock.join_locks is not held.
+ * From then on the guard treats the transaction as one that writes.
  */
 extern void GuardEffect(const char *what);
 
-/* Before COMMIT and PREPARE: raises LK001 if the transaction must not commit. */
+/*
+ * Call it before COMMIT and PREPARE.  Raises LK001 if the transaction writes, and a lease is lost
+ * or a lock of ddblock.join_locks is not held.
+ */
 extern void GuardCommit(void);
 
 /*
- * Has a transaction that writes passed the guard?  Then the guard does not see
- * the next loss, and the session must be interrupted.  Async-signal-safe.
+ * Has this transaction, which writes, passed the guard?  Then the guard does not see the next
+ * loss, so interrupt.c must cancel the COMMIT.  Async-signal-safe.
  */
 extern bool GuardIsPassed(void);
 
@@ -458,19 +523,21 @@ extern void GuardEndTransaction(void);
  */
 extern void InterruptAttach(void);
 
-/* Call it when there is a new deadline. */
+/* Call it when a lease of this session has a new deadline. */
 extern void InterruptArm(void);
 
 /*
- * Around the wait of a lock function that reports the loss of this lease by its own
- * error.  The session is not interrupted for it meanwhile; its latch is set at
- * the deadline instead.  If the transaction continues after the error, the
- * interruption follows.
+ * Call these around the wait of a lock function that reports the loss of this lease by its own
+ * error.  Meanwhile a loss does not interrupt the session, but sets its latch at the deadline.  If
+ * the transaction continues after the error, the interruption follows.
  */
 extern void InterruptBeginDefer(HeldLock *held);
 extern void InterruptEndDefer(HeldLock *held);
 
-/* The first lost lock, if the running transaction was interrupted, or will be. */
+/*
+ * If a loss has interrupted the running transaction, or will interrupt it: the first lost lock in
+ * the list; else NULL.
+ */
 extern const HeldLock *InterruptCause(void);
 
 /* Was a loss noticed since the last call? */
@@ -483,24 +550,30 @@ extern bool InterruptTakeLoss(void);
  * ----------------------------------------------------------------
  */
 
-/* This session holds the lock as well, for the session. */
+/* This session gets a hold beside the one that has this token, session-scoped. */
 extern void JoinedJoin(const LockName *name, int64 token);
 
 /*
- * Joins what ddblock.join_locks names and this session does not hold.  Once in a transaction:
- * if the session releases such a lock, its next transaction joins it again.
+ * Joins the locks that ddblock.join_locks names and this session does not hold.  Does so once in a
+ * transaction: if the session releases such a lock, its next transaction joins it again.
  */
 extern void JoinedCarryOutOrder(void);
 
 /*
- * The cluster holds the lock instead of this session, for at most so long.  Returns the
- * token.  Who may not detach it keeps it; after another error neither of them holds it, nor
- * if the session ends in between.
+ * Leaves the session's hold to the cluster, for at most so long.  Returns the token.
+ *
+ *	 - If the lock cannot be detached (it is shared, for example), raises, and the session keeps
+ *	   it.
+ *	 - If the request fails or is canceled, raises, and neither session nor cluster holds the lock.
+ *	 - If the session ends before it has the answer, neither of them holds the lock.
  */
 extern int64 JoinedDetach(const LockName *name, int64 at_most_ms);
 extern int64 JoinedOutlive(const LockName *name);
 
-/* Ends that.  If there was nothing to end, raises a WARNING and returns false. */
+/*
+ * Ends the cluster's detached hold with this token.  If there is none, raises a WARNING and
+ * returns false.  Unless keep is set, also ends the lock's minimum (lock_ask.at_least_ms).
+ */
 extern bool JoinedEndDetached(const LockName *name, int64 token, bool keep);
 
 /* ----------------------------------------------------------------
@@ -511,18 +584,19 @@ extern bool JoinedEndDetached(const LockName *name, int64 token, bool keep);
  */
 
 /*
- * If this cluster leads, the transaction joins that, until it ends: its loss interrupts
- * the transaction, and the commit guard refuses its commit.  Returns the token, or 0 if
- * the cluster does not lead.
+ * If this cluster leads under this name, the transaction joins the leadership until it ends: if
+ * the leadership is lost, the transaction is interrupted, and the commit guard refuses its COMMIT.
+ * Returns the token, or 0 if the cluster does not lead.
  */
 extern int64 LeaderJoin(const LockName *name);
 
-/* The same, but raises LK001 if the cluster does not lead. */
+/* As LeaderJoin(), but raises LK001 if the cluster does not lead. */
 extern int64 LeaderRequire(const LockName *name);
 
 /*
- * The cluster gives up the lock, and does not want it for so long; after wait_ms (0:
- * never) it interrupts the transactions that have joined.  Returns whether it led.
+ * This cluster gives up the leadership, and does not stand for it again for rest_ms.  After
+ * wait_ms (0: never) it interrupts transactions that have joined and still run.  Returns whether
+ * the cluster led.
  */
 extern bool LeaderResign(const LockName *name, int64 rest_ms, int64 wait_ms);
 
@@ -535,7 +609,7 @@ extern bool LeaderResign(const LockName *name, int64 rest_ms, int64 wait_ms);
  * ----------------------------------------------------------------
  */
 
-/* Takes the process's slot, once in a process.  See SessionAttach(). */
+/* Takes this process's slot, once in a process.  SessionAttach() calls it. */
 extern void MailboxAttach(void);
 
 typedef enum MailboxPause
@@ -547,34 +621,37 @@ typedef enum MailboxPause
 } MailboxPause;
 
 /*
- * Until the process's latch is set, or so many microseconds have passed.  The caller checks for
- * interrupts, and for what it waits for, before each sleep.
+ * Sleeps until this process's latch is set, or so many microseconds have passed.  Before each
+ * sleep the caller must check for interrupts, and for what it waits for.  "what" is the wait
+ * event.
  */
 extern void MailboxSleep(MailboxPause what, int64 us);
 
 /*
- * From that moment on (SegmentNow()), sleeps raise 57000; PG_INT64_MAX: no longer.
- * Who sets it unsets it, whatever happens.
+ * From that moment on (SegmentNow()), MailboxSleep() raises 57000.  PG_INT64_MAX ends that.  Who
+ * sets a moment must end it, also after an error.
  */
 extern void MailboxStopAt(int64 moment);
 
-/* This session; its generation is 0 before MailboxAttach(). */
+/* This session, as the worker knows it.  Its generation is 0 before MailboxAttach(). */
 extern lockmgr_session MailboxSession(void);
 extern MailboxSlot *MailboxMySlot(void);
 
 /*
- * Sets the request's seq, posts it with its name and data, and waits for the
- * answer, which may be a failure.  The answer is read where the worker wrote it: it
- * is valid until the session's next request.  NULL: the lease that was to be
- * renewed is past its deadline, or it is time for what waiting says.  waiting: how long, and for which lock; or NULL.
+ * Sets the request's seq, posts it with its name and data, and waits for the answer, which may be
+ * a failure.  waiting: how long, and for which lock; NULL: without a limit.  The answer is in the
+ * slot, where the worker wrote it, and is valid until the session's next request.
+ *
+ * Returns NULL, and cancels the request, in these cases:
+ *
+ *	 - RENEW: the lease has passed its deadline.
+ *	 - waiting->gives_up: the time is over.
+ *	 - waiting->deadlock.goes_first: the caller must ask again, to go first.
  */
 extern const MailboxAnswer *MailboxCall(MailboxRequest *request, const char *name,
 										const void *data, Waiting *waiting);
 
-/*
- * The session no longer wants the lease that it got for its request seq.  Neither
- * waits nor fails.
- */
+/* Lets go of the hold that request seq of this session got.  Neither waits nor fails. */
 extern void MailboxLetGo(uint32 hold_index, uint64 seq);
 
 /* ----------------------------------------------------------------
@@ -583,12 +660,15 @@ extern void MailboxLetGo(uint32 hold_index, uint64 seq);
  */
 
 /*
- * The first named lock that this session does not hold with the token that is named, or
- * NULL.  Valid until the next call.  Cannot fail.
+ * The first lock that ddblock.join_locks names, and that this session does not hold with the token
+ * that is named; NULL if there is none.  Valid until the next call.  Cannot fail.
  */
 extern const join_entry *OrderFindMissing(void);
 
-/* DISCARD ALL lets go of the locks: its own transaction may end without them. */
+/*
+ * Lets the current transaction end without the named locks.  For DISCARD ALL, which lets go of
+ * them itself.
+ */
 extern void OrderExcuseTransaction(void);
 
 /* ----------------------------------------------------------------
@@ -598,16 +678,18 @@ extern void OrderExcuseTransaction(void);
 
 typedef struct QueueReply
 {
-	queue_reply is;				/* its status may be what was expected; rows: that are left */
-	char		message[MAILBOX_TEXT_SIZE]; /* of what was expected */
+	queue_reply is;				/* its status may be the expected refusal; its rows counts those
+								 * that are not read yet */
+	char		message[MAILBOX_TEXT_SIZE]; /* of the expected failure */
 	bool		unsettled;		/* an earlier copy may have been applied */
-	char	   *next;			/* where the next page begins; NULL: no more */
-	char	   *bytes;			/* for QueueReadRow() */
+	char	   *next;			/* where the next page begins, of is.next_len bytes; NULL: this is
+								 * the last one */
+	char	   *bytes;			/* the rows, which QueueReadRow() reads */
 	Size		len;
 	Size		offset;
 } QueueReply;
 
-/* A row with its texts, UTF-8 and terminated. */
+/* A row with its texts, which are UTF-8 and end with a NUL. */
 typedef struct QueueRow
 {
 	queue_row	is;
@@ -616,93 +698,96 @@ typedef struct QueueRow
 	char	   *id;
 	char	   *error;
 	char	   *payload;
-	struct QueueRow *riders;	/* [is.riders] */
+	struct QueueRow *riders;	/* the jobs that ride on this head: [is.riders] */
 } QueueRow;
 
-/* Empty texts are no resource, and so on: all zero but these. */
+/* A request whose fields are all zero but for these.  resource "": none. */
 extern queue_request QueueRequest(queue_kind kind, const char *queue, const char *resource);
 
 /*
- * Makes the call, and repeats it while DynamoDB is out of reach or throttles us, until
- * ddblock.retry_timeout has passed.  tail has request->tail_len bytes.  Raises for failures,
- * but for the expected one (DYNAMO_OK: none).  Palloc'd.
+ * Makes the call, and repeats it while DynamoDB is out of reach or throttles this server, until
+ * ddblock.retry_timeout has passed.  tail: request->tail_len bytes, or NULL.  Raises for each
+ * failure but the expected one (DYNAMO_OK: raises for all).  The reply is palloc'd.
  */
 extern QueueReply *QueueCall(const queue_request *request, const char *tail,
 							 dynamo_status expected);
 
-/* The reply's next row, palloc'd; false: there are no more. */
+/* Reads the reply's next row, palloc'd; false if there are no more. */
 extern bool QueueReadRow(QueueReply *reply, QueueRow *row);
 
-/* How much of a head the jobs take that ride on it. */
+/* How much of a head is taken by the jobs that ride on it (queue_ride_size()). */
 extern uint32 QueueTaken(const QueueRow *head);
 
 /*
- * The row of a call that brings one at most: NULL if there is none.
+ * Makes a call whose reply has at most one row.  Returns this row; NULL if there is none.  Sets
+ * *status, if status is not NULL.
  */
 extern QueueRow *QueueCallRow(const queue_request *request, dynamo_status *status);
 
 /*
- * Pages: the next row of all, calling as needed; false: there are no more.  A page goes when the
- * next one is called, and with it its rows, and what the caller has put into its context.
+ * Reads all rows of a listing, page after page, and calls when a page is needed.  Returns false at
+ * the end.  When the next page is called, the memory context of the last page is reset: its rows
+ * go, and what the caller has allocated there.
  */
 typedef struct QueueScan
 {
 	queue_request request;
-	QueueReply *reply;			/* NULL: not started */
+	QueueReply *reply;			/* the page that is being read; NULL: none yet */
 	MemoryContext page;
 } QueueScan;
 
 extern bool QueueScanNext(QueueScan *scan, QueueRow *row);
 
 /* ----------------------------------------------------------------
- * queue_claimed.c: The jobs that this session has claimed: notes, kept in its own memory.
+ * queue_claimed.c: The jobs that this session has claimed: a list of QueueClaims, in its own
+ * memory.
  *
- * A claim is an ordinary lock of this session, and its token.  It is void as soon as the
- * session no longer holds the lock with that token, whatever ended it.
+ * A claim is an ordinary lock of this session, together with its token.  A claim is void as soon
+ * as the session does not hold the lock with that token, whatever the reason: the lock was
+ * released, detached, or lost and acquired anew.
  * ----------------------------------------------------------------
  */
 
 typedef struct QueueClaim
 {
 	dlist_node	node;
-	char	   *lock;			/* its name, UTF-8 */
+	char	   *lock;			/* the lock's name, UTF-8 */
 	queue_claim is;
-	uint32		finish;			/* the entry of segment_finishes that its completion has */
+	uint32		finish;			/* if it is completed: its entry in segment_finishes */
 } QueueClaim;
 
-/* This session has passed completions on: QueueOwnSettle() waits for them. */
+/* This session has passed completions on to the worker since its last QueueOwnSettle(). */
 extern bool queue_claim_passed;
 
 /*
- * A new note, before the lock is acquired: it has no token yet, and so is void.  If the transaction
- * aborts, it ends, and the lock with it.
+ * Adds a claim, before its lock is acquired.  Without a token the claim is void, until the caller
+ * sets is.token.  If the transaction aborts, the claim ends, and its lock is let go.
  */
 extern QueueClaim *QueueClaimAdd(const char *lock);
 
-/* NULL if the session has none, valid or void. */
+/* The session's claim under this lock, valid or void; NULL if there is none. */
 extern QueueClaim *QueueClaimFind(const char *lock);
 
-/* Completes the job when the transaction has committed. */
+/* Lets the end of the transaction complete the job, if the transaction commits. */
 extern void QueueClaimComplete(QueueClaim *claim, const QueueName *name);
 
-/* Its lock was released, detached, or lost and acquired anew. */
 extern bool QueueClaimIsVoid(const QueueClaim *claim);
 
-/* Deletes the note, and leaves the lock as it is. */
+/* Deletes the claim, and leaves its lock as it is. */
 extern void QueueClaimForget(QueueClaim *claim);
 
-/* Ends the claim, and the lock with it.  Neither waits nor fails. */
+/* Deletes the claim, and lets go of its lock.  Neither waits nor fails. */
 extern void QueueClaimEnd(QueueClaim *claim);
 
 /*
- * Ends the claims whose lease is lost: they would keep this session from their resources, and
- * its transactions from committing.
+ * Ends the claims whose lease is lost, except completed ones: as long as the session has them, it
+ * cannot claim jobs of their resources anew, and the commit guard refuses its transactions.
  */
 extern void QueueClaimEndLost(void);
 
 /*
- * For transaction.c.  A job is completed only under the lock with which it was claimed: otherwise
- * QueueClaimCommit() raises 55000.
+ * For transaction.c.  Before COMMIT, QueueClaimCommit() raises 55000 if a job was completed whose
+ * claim is void: somebody else may have claimed it meanwhile.
  */
 extern void QueueClaimCommit(void);
 extern void QueueClaimRefusePrepare(void);
@@ -711,17 +796,20 @@ extern void QueueClaimEndLevel(int level, bool committed);
 /* ----------------------------------------------------------------
  * queue_job.c: A job's life: claimed, finished, failed, buried.
  *
- * All texts are UTF-8, but for what QueueJobToServer() has converted.
+ * All texts are UTF-8.
  * ----------------------------------------------------------------
  */
 
 typedef enum QueueTry
 {
-	QUEUE_NOTHING,				/* no job is due, or the resource is paused; or this cluster works on
-								 * it, and a hint follows */
-	QUEUE_BUSY,					/* somebody else holds the lock */
-	QUEUE_AGAIN_NOW,			/* a job was cancelled or buried: there may be another one */
-	QUEUE_FOREIGN,				/* not claimed: QueueJobToServer() raises why */
+	QUEUE_NOTHING,				/* no job is due, the resource is paused, or this cluster works on
+								 * a job of it (its end leaves a hint) */
+	QUEUE_BUSY,					/* the lock is held: by somebody else, or by this session, which
+								 * must not claim under it (see queue_job.c) */
+	QUEUE_AGAIN_NOW,			/* the next job was cancelled, or is buried now: there may be
+								 * another one */
+	QUEUE_FOREIGN,				/* not claimed: this database's encoding lacks a character of it,
+								 * as QueueJobToServer() then says */
 	QUEUE_CLAIMED
 } QueueTry;
 
@@ -737,29 +825,40 @@ typedef struct QueueJob
 } QueueJob;
 
 /*
- * Claims the resource's next job, if it can.  attempts: how often that has been claimed, or
- * QUEUE_ATTEMPTS_UNKNOWN; then the head tells, and whether it is due.
+ * Claims the resource's next job, if possible.  attempts: how often that job has been claimed
+ * before.  With QUEUE_ATTEMPTS_UNKNOWN, reads the head first, which tells that, and whether the
+ * job is due.
  */
 extern QueueTry QueueJobTry(const QueueName *name, int64 attempts, int64 lease_ms,
 							int max_attempts, QueueJob *job);
 
-/* The job's texts in the database's encoding.  Raises 22P05 or 22021 for what that cannot say. */
+/*
+ * Converts the job's texts to the database's encoding.  Raises 22P05 or 22021 for a character that
+ * the encoding does not have.
+ */
 extern void QueueJobToServer(const char *queue, QueueJob *job);
 
-/* Puts a claimed job back; it is due after this time.  Raises LK001 if the token is old. */
+/*
+ * Puts a claimed job back, to be due after retry_ms.  Raises LK001 if the job was claimed anew
+ * since, with another token.
+ */
 extern void QueueJobFail(const QueueName *name, int64 number, int64 token, const char *error,
 						 int64 retry_ms);
 
 /*
- * Cancels a job that nobody works on.  False: it is finished, or was never pushed, or was
- * cancelled.  Raises 55006 if somebody holds the resource's lock and the job is the next one.
+ * Cancels a job that nobody works on.  Returns false if the job is finished, was never pushed, or
+ * was cancelled before.  Raises 55006 if the job is the resource's next one and somebody holds the
+ * resource's lock.
  */
 extern bool QueueJobCancel(const QueueName *name, int64 number);
 
-/* The head; NULL if the resource never had a job. */
+/*
+ * Reads the resource's head; NULL if it has none: it never had a job, or its head was removed.
+ * Sets *now_ms, if now_ms is not NULL, to DynamoDB's time.
+ */
 extern QueueRow *QueueJobHead(const char *queue, const char *resource, int64 *now_ms);
 
-/* Deletes a job that is finished. */
+/* Deletes the item of a job that is finished. */
 extern void QueueJobDelete(const char *queue, const char *resource, int64 number);
 
 /* ----------------------------------------------------------------
@@ -768,8 +867,8 @@ extern void QueueJobDelete(const char *queue, const char *resource, int64 number
  */
 
 /*
- * The claim of that job.  Raises 55000 if the session has none, or has completed the job, and
- * LK001 if its lease is lost.
+ * This session's claim of that job.  Raises 55000 if the session has none, or has completed the
+ * job.  Raises LK001 if the claim's lease is lost.
  */
 extern QueueClaim *QueueOwnRequire(const QueueName *name, int64 number);
 
@@ -777,8 +876,8 @@ extern QueueClaim *QueueOwnRequire(const QueueName *name, int64 number);
 extern void QueueOwnRelease(QueueClaim *claim, const LockName *lock);
 
 /*
- * Waits a moment until this session's last completion has taken effect: then it sees the
- * resource free, and its depth.
+ * Waits, for at most a second, until the worker has written this session's last completions.  Then
+ * the session sees these resources as free.
  */
 extern void QueueOwnSettle(void);
 
@@ -791,12 +890,16 @@ typedef struct QueuePush
 {
 	char	   *payload;
 	char	   *id;				/* the caller's, or NULL */
-	char		digest[QUEUE_DIGEST_SIZE];	/* set by QueueJobPush(), */
-	int64		number;			/* as is this */
-	bool		before;			/* ... pushed before, under that id */
+	char		digest[QUEUE_DIGEST_SIZE];	/* of the payload, if it has an id; set by
+											 * QueueJobPush() */
+	int64		number;			/* the job's number, set by QueueJobPush() */
+	bool		before;			/* set by QueueJobPush(): it was pushed before, under this id */
 } QueuePush;
 
-/* Pushes up to QUEUE_PUSH_MAX jobs of one resource, in this order, at once. */
+/*
+ * Pushes up to QUEUE_PUSH_MAX jobs of one resource, in this order, in one DynamoDB transaction.  A
+ * job's id counts for dedup_ms: until then, another push with this id adds no job.
+ */
 extern void QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count,
 						 int64 dedup_ms);
 
@@ -808,32 +911,35 @@ extern void QueueJobPush(const char *queue, const char *resource, QueuePush *job
 typedef struct QueueSearch
 {
 	const char *queue;
-	char	  **resources;		/* only these, the last one is NULL; or NULL: any */
+	char	  **resources;		/* jobs of these only, the last one is NULL; or NULL: of any
+								 * resource */
 	int64		lease_ms;
 	int64		wait_ms;
 	int			max_attempts;
-	QueueJob   *job;			/* set; or NULL: claims none, and returns when there seems to be
-								 * one.  The session's next search begins with that */
+	QueueJob   *job;			/* the claimed job; or NULL: the search claims none, and ends when
+								 * there seems to be one, with which the session's next search
+								 * begins */
 } QueueSearch;
 
-/* False: there was none in time. */
+/* Searches for wait_ms at most.  Returns false if no job was found. */
 extern bool QueueSearchJob(QueueSearch *search);
 
 /* ----------------------------------------------------------------
- * queue_table.c: Is the queues' table fit, and guarded by our lock table?
+ * queue_table.c: Is the queues' table fit, and guarded by this cluster's lock table?
  * ----------------------------------------------------------------
  */
 
-/* Raises 55000 if the described table cannot be a queue's. */
+/* Raises 55000 if the reply to DescribeTable shows that the table cannot be a queues' table. */
 extern void QueueTableCheck(const QueueRow *described);
 
 /*
- * The same, but looks at the table itself, unless a session of this cluster has done so within
- * the last hour: a table can become a global one.  Also if another lock table guards it.
+ * Makes sure that the table is fit for queues, and that this cluster's lock table guards it;
+ * raises 55000 if not.  Asks DynamoDB only if no session of this cluster has asked within the last
+ * hour: a table can become a global one meanwhile.
  */
 extern void QueueTableRequire(void);
 
-/* Numbers of a resource without a head begin above this. */
+/* The numbers of a resource that has no head begin above this one. */
 extern int64 QueueTableFloor(void);
 
 /* ----------------------------------------------------------------
@@ -842,9 +948,9 @@ extern int64 QueueTableFloor(void);
  */
 
 /*
- * Acquires all of these locks, which are different ones, in ascending order of their
- * bytes, or none of them.  Raises errors of errors.h.  False if only_try and a lock is
- * busy.
+ * Acquires all of these locks or none of them, one after the other.  The names must be different
+ * and in ascending order of their bytes.  Returns false if only_try is set and a lock is busy.
+ * Raises errors of errors.h.
  */
 extern bool SeveralAcquire(const LockName *names, int count, const AcquireOptions *options,
 						   int64 *tokens);
@@ -854,92 +960,107 @@ extern bool SeveralAcquire(const LockName *names, int count, const AcquireOption
  * ----------------------------------------------------------------
  */
 
-/* From _PG_init; the second also where the library is not preloaded. */
+/*
+ * For _PG_init().  StatementInstallDropCheck() is needed also where the library is not preloaded.
+ */
 extern void StatementInstallHooks(void);
 extern void StatementInstallDropCheck(void);
 
 /* ----------------------------------------------------------------
- * table_call.c: Calls past the lock manager: repeated, and page after page.
+ * table_call.c: Calls that the lock manager does not make: repeated, and page after page.
  *
- * For functions about the lock table as a whole, for those with which an
- * operator changes its items, and for queues.  The worker makes each call once; the session
- * repeats it, so that waiting can be canceled.
+ * These are calls of functions about the lock table as a whole, of operators' functions that
+ * change its items, and of queues.  The worker makes each call once.  The session repeats it, so
+ * that the user can cancel the wait.
  * ----------------------------------------------------------------
  */
 
 /*
- * Sends the request with its name and data, and repeats it while DynamoDB is out
- * of reach or throttles us, until ddblock.retry_timeout has passed.  Returns the
- * call's result, or a failure with the expected status (DYNAMO_OK: none); raises
- * for all else.  The answer is valid until the session's next request.  Sets
- * *unsettled, if it is not NULL, to whether an earlier copy may have been applied.
+ * Makes one call on the lock table, and repeats it while DynamoDB is out of reach or throttles
+ * this server, until ddblock.retry_timeout has passed.  Returns the call's result, or the failure
+ * that has the expected status (DYNAMO_OK: none is expected).  Raises for all other failures.  The
+ * answer is valid until the session's next request.  Sets *unsettled, if unsettled is not NULL, to
+ * whether an earlier copy of the call may have been applied.
  */
 extern const MailboxAnswer *TableCall(MailboxRequest *request, const char *name,
 									  const void *data, dynamo_status expected,
 									  bool *unsettled);
 
-/* The result of a call: an answer, or a reply in pieces. */
+/* The result of a call: an answer, or a reply that the worker hands over in pieces. */
 typedef struct TableReply
 {
 	const MailboxAnswer *answer;	/* in the slot, until the session's next request */
 	bool		unsettled;		/* an earlier copy may have been applied */
-	char	   *bytes;			/* the reply, palloc'd, or NULL: the answer says all */
+	char	   *bytes;			/* the reply that came in pieces, palloc'd; NULL: the answer says
+								 * all */
 	uint32		len;
 } TableReply;
 
 /*
- * The same for any call past the lock manager, whose request has its kind: repeated, until an error
- * is raised when that time has passed.  data may have more bytes than a slot; the reply is of the
- * current context.
+ * As TableCall(), for any call that the lock manager does not make; the caller sets request->kind.
+ * Repeats for patience_ms.  data may be larger than a slot.  The reply is allocated in the current
+ * memory context.
  */
 extern TableReply TableCallReply(MailboxRequest *request, const char *name, const void *data,
 								 dynamo_status expected, int64 patience_ms);
 
 /*
- * Is the table of use after this refusal of UpdateTimeToLive?  It is enabled already, or
- * the server does not have it, which gives a WARNING.  kind: "lock table"
+ * UpdateTimeToLive was refused with this message: can the table be used all the same?  Yes, if the
+ * time-to-live is enabled already, or if the server does not have it, which gives a WARNING.
+ * kind, for people: "lock table"
  */
 extern bool TableTtlAccept(const char *message, const char *kind, const char *table);
 
-/* A WARNING: anybody who may can delete the table.  kind: as above */
+/* Raises a WARNING that the table has no deletion protection.  kind: as for TableTtlAccept() */
 extern void TableTellUnprotected(const char *kind, const char *table);
 
-/* Time between two calls of DescribeTable while a table is being created. */
+/* The time between two calls of DescribeTable while a table is being created. */
 #define TABLE_POLL_US INT64CONST(500000)
 
-/* DescribeTable is not consistent, and may not find a new table at first. */
+/* DescribeTable is eventually consistent, so it may not find a new table for this long. */
 #define TABLE_APPEARANCE_US (30 * USECS_PER_SEC)
 
-/* Can a table with this status be used?  Raises if it never becomes so.  kind: as above */
+/*
+ * Can a table with this status be used already?  Raises if it never will be.  kind: as for
+ * TableTtlAccept()
+ */
 extern bool TableIsActive(const char *status, const char *kind, const char *table);
 
-/* Can be interrupted. */
+/* Sleeps.  The user can cancel it. */
 extern void TableSleep(int64 microseconds);
 
 /*
- * Once more a reply says that something has changed meanwhile: to be called before the
- * next attempt.  *times counts from 0; the first repetition is at once, the others ever
- * later, and too many raise an error.  table: for people
+ * Call it before each new attempt when a reply says that something has changed since the last one.
+ * *times counts the attempts, from 0.  The first new attempt is made at once, the next ones after
+ * growing pauses, and too many raise an error.  table: its name, for people
  */
 extern void TableAgain(unsigned *times, const char *table);
 
-/* All lock items, or some.  In the current memory context, until TableScanNext() returns false. */
+/*
+ * A scan of the lock table: all lock items whose name begins with the prefix; only released ones,
+ * if wanted.  It is allocated in the current memory context, and freed when TableScanNext()
+ * returns false.
+ */
 typedef struct TableScan
 {
 	const char *prefix;
 	MailboxRequest request;
 	LockPage   *page;			/* NULL: not started */
-	int			read;			/* of its rows, */
-	const LockRow *row;			/* and the last one of these */
-	bool		found;			/* any row */
+	int			read;			/* so many rows of the page */
+	const LockRow *row;			/* the last row that was read */
+	bool		found;			/* the scan has found any row */
 } TableScan;
 
-/* prefix is UTF-8, at most DYNAMO_NAME_MAX bytes, and stays the caller's. */
+/*
+ * Begins a scan.  prefix is UTF-8, has at most DYNAMO_NAME_MAX bytes, and must stay in place until
+ * the scan ends.
+ */
 extern TableScan *TableScanStart(const char *prefix, bool released_only);
 
 /*
- * The next row, calling for pages as needed; false at the end.  Raises if there is none because
- * the table has other keys.
+ * Sets scan->row to the next row, and calls for a page when that is needed.  Returns false at the
+ * end.  Raises if the table has other keys than the settings say, which a scan cannot tell from an
+ * empty table.
  */
 extern bool TableScanNext(TableScan *scan);
 

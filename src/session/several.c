@@ -3,12 +3,15 @@
  * several.c
  *	  Acquiring several locks in one call.
  *
- * All sessions take locks in the same order, so calls of this kind never wait for each
- * other in a circle.  The tries of all locks go out together: they are announced
- * (lock/lockmgr_join.c), and then claimed one after the other.  If a lock is busy,
- * what was granted after it goes back.  The session then waits for this lock alone, with
- * those before it in its hands, and tries the rest again.  So it waits for one lock at a
- * time, as everybody does, and the lock manager sees each deadlock in the cluster.
+ * All sessions take several locks in the same order, so calls of this kind never wait for each
+ * other in a circle.
+ *
+ * The session first tries all locks, together: it announces the tries (lock/lockmgr_join.c), and
+ * then claims them one after the other.  If a lock is busy, the session gives back what it was
+ * granted after this lock.  It then waits for this lock alone, while it holds those before it, and
+ * tries the rest again.  So each session waits for one lock at a time, and the lock manager sees
+ * each deadlock within the cluster.  Example: of a, b and c, lock b is busy.  The session keeps a,
+ * gives c back, waits for b, and then tries c.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,13 +23,13 @@ typedef struct Several
 {
 	const LockName *names;
 	int			count;
-	int			taken;			/* so many of them, the first ones */
+	int			taken;			/* the session has the first so many of them */
 	int64	   *tokens;
 	AcquireOptions options;
-	Waiting		waiting;		/* of the whole call */
+	Waiting		waiting;		/* the wait of the whole call */
 } Several;
 
-/* The next lock.  False if only_try and it is busy. */
+/* Acquires the next lock.  False if only_try and it is busy. */
 static bool
 take(Several *several, bool only_try)
 {
@@ -44,7 +47,10 @@ take(Several *several, bool only_try)
 	return true;
 }
 
-/* As many names as there is room for; returns which is the next one. */
+/*
+ * Writes names that the session does not hold into text, from the given one on, as many as there
+ * is room for.  Returns the index of the first name that is left.
+ */
 static int
 fill(const Several *several, int from, char *text, uint16 *len, int *count)
 {
@@ -78,13 +84,14 @@ announce(Several *several)
 	int			total = 0;
 	uint16		len;
 	int			count;
-	const LockName *name = &several->names[several->taken];	/* the next one to take: for errors */
+	const LockName *name = &several->names[several->taken];	/* the next lock, which errors name */
 
 	for (int i = several->taken; i < several->count;)
 	{
 		i = fill(several, i, text, &len, &count);
 		total += count;
-		first += count > 0;		/* these requests come before */
+		first += count > 0;		/* the announcing requests have the numbers before those of the
+								 * tries */
 	}
 	if (total > 1)
 		mailbox_announce(&segment_mailbox, MailboxSession(), first + total - 1);
@@ -132,7 +139,7 @@ acquire(Several *several)
 	return true;
 }
 
-/* Neither waits nor fails. */
+/* Gives back all that the call has acquired.  Neither waits nor fails. */
 static void
 give_back(Several *several)
 {

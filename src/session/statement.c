@@ -3,19 +3,18 @@
  * statement.c
  *	  What ddblock does before and after the session's statements.
  *
- * Before: each transaction joins the locks that ddblock.join_locks names.  The first
- * statement after the loss of a lease raises a WARNING, since the session may
- * have been idle when it happened.  A statement that no ROLLBACK undoes is
- * refused if a lease is lost, because the commit guard would be too late.
+ * Before a statement: each transaction joins the locks that ddblock.join_locks names.  The first
+ * statement after the loss of a lease raises a WARNING, since the session may have been idle when
+ * it happened.  If a lease is lost, a statement that no ROLLBACK undoes is refused: the commit
+ * guard would come too late for it.
  *
- * During: if the statement is interrupted because of a loss, the error's detail
- * names the lock.
+ * During a statement: if it is interrupted because of a loss, the error's detail names the lock.
  *
- * After: DISCARD ALL frees session-scoped locks.  It also frees PostgreSQL's
- * advisory locks, and connection poolers rely on that.
+ * After a statement: DISCARD ALL releases session-scoped locks, as it does with PostgreSQL's
+ * advisory locks.  Connection poolers rely on that.
  *
- * Utility statements inside functions pass through the same hook.  Functions
- * that no ROLLBACK undoes are refused when the executor initializes their calls.
+ * Utility statements inside functions pass through the same hook.  Functions that no ROLLBACK
+ * undoes, pg_notify() for example, are refused when the executor initializes their calls.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,7 +38,10 @@ static ExecutorRun_hook_type prev_executor_run = NULL;
 static ProcessUtility_hook_type prev_process_utility = NULL;
 static object_access_hook_type prev_object_access = NULL;
 
-/* A failed transaction cannot read the catalogs: the next one raises the WARNING. */
+/*
+ * Not in a failed transaction, which cannot read catalogs: the next transaction raises the
+ * WARNING.
+ */
 static void
 warn_of_losses(void)
 {
@@ -72,9 +74,9 @@ executor_start(QueryDesc *query, int eflags)
 }
 
 /*
- * PostgreSQL's message says that the user or the administrator requested the
- * interruption.  An error callback may not read catalogs, so a name that must be
- * converted to the database's encoding is left out.
+ * Adds the lost lock to the error, as PostgreSQL's message says that the user or the administrator
+ * has requested the interruption.  An error callback may not read catalogs.  So a name that would
+ * have to be converted to the database's encoding is left out.
  */
 static void
 explain_interruption(void *arg)
@@ -120,9 +122,11 @@ sets_tablespace(const AlterDatabaseStmt *statement)
 }
 
 /*
- * Does not include statements that commit in steps, as CREATE INDEX CONCURRENTLY:
- * the guard refuses the first commit.  Nor COMMIT PREPARED: the prepared
- * transaction has passed the guard.
+ * Statements that no ROLLBACK undoes, so that the commit guard would be too late.  Some statements
+ * are not among them:
+ *
+ *	 - CREATE INDEX CONCURRENTLY and others commit in steps: the guard refuses the first commit.
+ *	 - COMMIT PREPARED: the transaction has passed the guard when it was prepared.
  */
 static bool
 cannot_be_undone(const Node *statement)
@@ -137,7 +141,7 @@ cannot_be_undone(const Node *statement)
 		case T_AlterSubscriptionStmt:
 		case T_DropSubscriptionStmt:
 		case T_AlterSystemStmt:
-		case T_NotifyStmt:		/* needs no transaction id */
+		case T_NotifyStmt:		/* takes effect at COMMIT, and needs no transaction id */
 			return true;
 		case T_AlterDatabaseStmt:
 			return sets_tablespace((const AlterDatabaseStmt *) statement);
@@ -165,7 +169,10 @@ process_utility(PlannedStmt *pstmt, const char *query_string,
 		((const DiscardStmt *) statement)->target == DISCARD_ALL;
 	ErrorContextCallback explain = {error_context_stack, explain_interruption, NULL};
 
-	/* What ends a transaction must not fail; BEGIN does nothing yet. */
+	/*
+	 * Not before COMMIT or ROLLBACK, which must not fail for that; and BEGIN does nothing that
+	 * needs the locks.
+	 */
 	if (!IsA(statement, TransactionStmt))
 		JoinedCarryOutOrder();
 	warn_of_losses();
@@ -184,7 +191,7 @@ process_utility(PlannedStmt *pstmt, const char *query_string,
 	{
 		/* DISCARD ALL must not wait for DynamoDB, or fail because of it. */
 		SessionLetGoAll();
-		/* It runs outside of a transaction block: there are no writes to guard. */
+		/* DISCARD ALL runs outside of a transaction block, so there are no writes to guard. */
 		HeldForgetLoss();
 		OrderExcuseTransaction();
 	}

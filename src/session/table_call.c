@@ -3,9 +3,9 @@
  * table_call.c
  *	  Calls past the lock manager: repeated, and page after page.
  *
- * A page's size is a compromise.  A page with many rows keeps the
- * worker busy.  But if few items pass the filter, small pages mean many requests.  So
- * each page's size depends on what the last one brought.
+ * The size of a scan's page is a compromise.  A page with many rows keeps the worker busy; but if
+ * few items pass the filter, small pages mean many requests.  So each page has twice or half the
+ * size of the last one, if that has brought few or many rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,7 +17,7 @@
 #include "lock/backoff.h"
 #include "session/session.h"
 
-#define PAGE_MIN 20				/* items that DynamoDB looks at */
+#define PAGE_MIN 20				/* limits of a page's size: items that DynamoDB looks at */
 #define PAGE_MAX 500
 #define ROWS_FEW 20
 #define ROWS_MANY 80
@@ -39,7 +39,10 @@ TableSleep(int64 microseconds)
 	}
 }
 
-/* All pieces of a request; the answer to the last one, or to the one that failed. */
+/*
+ * Hands a request over piece by piece.  Returns the answer to the last piece, or to the one that
+ * failed.
+ */
 static const MailboxAnswer *
 call_in_pieces(MailboxRequest *request, const char *name, const char *data)
 {
@@ -60,8 +63,9 @@ call_in_pieces(MailboxRequest *request, const char *name, const char *data)
 }
 
 /*
- * The reply to the request whose first piece this is.  False: the worker has lost the rest, as the
- * answer, which is always in the session's slot, says then.
+ * Fetches a reply piece by piece; answer has the first piece.  Returns false if a new worker does
+ * not have the rest.  *answer is then this failure, because each answer of the worker is in the
+ * same place, in the session's slot.
  */
 static bool
 fetch(const MailboxRequest *request, const MailboxAnswer *answer, TableReply *reply)
@@ -87,7 +91,7 @@ fetch(const MailboxRequest *request, const MailboxAnswer *answer, TableReply *re
 	return false;
 }
 
-/* A result, or the failure that the caller expects. */
+/* Is the answer a result, or the failure that the caller expects? */
 static bool
 is_done(const MailboxAnswer *answer, dynamo_status expected)
 {
@@ -96,7 +100,10 @@ is_done(const MailboxAnswer *answer, dynamo_status expected)
 		(answer->result == MAILBOX_FAILED && answer->failure.status == expected);
 }
 
-/* An earlier copy of a write may have been applied, whatever became of the last one. */
+/*
+ * Raises the error of a failed call.  unsettled: an earlier copy of this write may have been
+ * applied, so the outcome is unknown, whatever the last copy's reply says.
+ */
 pg_noreturn static void
 fail(const MailboxAnswer *answer, bool unsettled)
 {
@@ -130,7 +137,9 @@ TableCallReply(MailboxRequest *request, const char *name, const void *data,
 		bool		cannot_pay;
 		int64		pause;
 
-		/* A worker that did not live to answer may have sent it, too. */
+		/*
+		 * If the worker was replaced while the session waited, the old one may have sent a copy.
+		 */
 		reply.unsettled |= shared_read(&segment->worker_starts) != starts;
 		reply.answer = answer;
 		if (done)
@@ -138,7 +147,10 @@ TableCallReply(MailboxRequest *request, const char *name, const void *data,
 		cannot_pay = answer->result == MAILBOX_FAILED && !SegmentPay(answer->failure.status);
 		pause = backoff_later_us(cannot_pay, ++failures, BACKOFF_CAP_US,
 								 pg_prng_uint64(&pg_global_prng_state));
-		/* A new table of that name may be a global one. */
+		/*
+		 * The table is missing.  If one is made under this name, it may be a global one: check it
+		 * before its first use.
+		 */
 		if (queue && answer->result == MAILBOX_FAILED &&
 			answer->failure.status == DYNAMO_TABLE_MISSING)
 			shared_write(&segment->queue_table_checked, 0);
@@ -182,7 +194,10 @@ TableTtlAccept(const char *message, const char *kind, const char *table)
 	return true;
 }
 
-/* Another's table may be so, and some servers know no protection. */
+/*
+ * This is no error: the table may be somebody else's, and some servers have no deletion
+ * protection.
+ */
 void
 TableTellUnprotected(const char *kind, const char *table)
 {
@@ -193,7 +208,7 @@ TableTellUnprotected(const char *kind, const char *table)
 					 "update-table --deletion-protection-enabled --table-name %s\".", table)));
 }
 
-/* A table is UPDATING, and usable, when its capacity is changed. */
+/* While its capacity is being changed, a table is UPDATING, and can be used. */
 bool
 TableIsActive(const char *status, const char *kind, const char *table)
 {
@@ -234,7 +249,10 @@ TableScanStart(const char *prefix, bool released_only)
 	return scan;
 }
 
-/* The caller may send requests while it reads the rows: the page is the session's own. */
+/*
+ * Calls for the next page, and copies it out of the slot: the caller may send requests while it
+ * reads the rows.
+ */
 static void
 next_page(TableScan *scan)
 {
@@ -262,7 +280,10 @@ next_page(TableScan *scan)
 		*limit = Max(*limit / 2, PAGE_MIN);
 }
 
-/* A QUERY also brings the lock whose name is only the partition key. */
+/*
+ * The prefix is compared again here, because a QUERY also returns the lock whose name is the
+ * partition key alone.
+ */
 bool
 TableScanNext(TableScan *scan)
 {
@@ -280,7 +301,10 @@ TableScanNext(TableScan *scan)
 		else
 			break;
 	}
-	/* A scan names no keys, so it finds nothing in a table with others, and a read fails. */
+	/*
+	 * A scan names no keys.  In a table with other keys than the settings say, it finds nothing
+	 * and does not fail, but a read of an item fails.
+	 */
 	if (!scan->found)
 	{
 		LockName	any = {.text = "ddblock",.utf8 = "ddblock"};

@@ -3,18 +3,18 @@
  * transaction.c
  *	  Follows the session's transactions and savepoints.
  *
- * The only callbacks of ddblock for transactions and subtransactions.  They
- * call the other files in a fixed order.
+ * ddblock has only these callbacks for transactions and subtransactions.  They call the other
+ * files in a fixed order.
  *
  * Before COMMIT and PREPARE: held.c, queue_claimed.c, fence.c, guard.c.  Each may raise an error,
  * which aborts the transaction.  The guard comes last because it compares
  * leases with the clock: the less happens between it and the commit record,
  * the better.
  *
- * After the end: queue_claimed.c, held.c, fence.c, guard.c.  Interrupts are held, so none of
- * them may fail or wait.
+ * After the end of a transaction: queue_claimed.c, held.c, fence.c, guard.c.  Interrupts are held,
+ * so none of them may fail or wait.
  *
- * Two other pieces of code run around ours:
+ * Two other pieces of code run around these callbacks:
  *
  *	 - PostgreSQL calls the callback that was registered last first.
  *	   postgres_fdw registers its own with its first connection, and commits on

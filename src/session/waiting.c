@@ -3,8 +3,8 @@
  * waiting.c
  *	  How long a session waits for a lock, and what it reports meanwhile.
  *
- * lock_timeout is measured here, and not by PostgreSQL's timer, so that the error
- * can name the holder, or say that DynamoDB is out of reach.
+ * lock_timeout is measured here, and not by PostgreSQL's timer.  So the error can name the holder,
+ * or say that DynamoDB is out of reach.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,10 +21,10 @@
 #define LOOK_MIN_US (100 * INT64CONST(1000))
 #define LOOK_MAX_US USECS_PER_SEC
 
-/* A reply that takes longer is missing, and not only slow. */
+/* If DynamoDB has not replied for this long, its silence explains a time-out. */
 #define SILENCE_US USECS_PER_SEC
 
-/* Gives up on a watch that changes all the time, or whose writer is stopped. */
+/* How often a watch is read that changes all the time, or whose writer is stopped. */
 #define READS_MAX 100
 
 void
@@ -38,7 +38,7 @@ WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms)
 	waiting->next_look = waiting->started + DeadlockTimeout * INT64CONST(1000);
 	DeadlockStart(&waiting->deadlock);
 
-	/* A longer wait than our clock can count has no limit. */
+	/* A limit beyond what the clock can count is no limit. */
 	if (limit_ms != WAITING_NO_LIMIT &&
 		limit_ms < (PG_INT64_MAX - waiting->started) / 1000)
 		waiting->deadline = waiting->started + limit_ms * 1000;
@@ -58,8 +58,8 @@ is_watched(MailboxSlot *slot, uint64 seq)
 }
 
 /*
- * The worker answers the request before it uses the watch for another lock.  So
- * if there is no answer after the read, the watch was our lock's.
+ * The watch may become another lock's during the read.  But the worker answers the request before
+ * that: if there is still no answer after the read, the watch was this lock's.
  */
 bool
 WaitingReadWatch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
@@ -81,7 +81,7 @@ WaitingReadWatch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
 	return false;
 }
 
-/* Leaves out what the item does not say. */
+/* Appends a label and its text, unless the text is empty, as the item has none. */
 static void
 append_text(StringInfo out, const char *label, const char *utf8)
 {
@@ -120,7 +120,10 @@ WaitingDescribeHolder(const lockmgr_watch *watch, int64 now)
 	append_text(&out, ", database", watch->holder.database);
 	append_text(&out, ", user", watch->holder.user);
 	append_text(&out, ", application", watch->holder.application);
-	/* As the holder has written; or else for how long the worker has seen it hold the lock. */
+	/*
+	 * Since when the holder has the lock, as it has written into the item; or else for how long
+	 * this worker has seen it there.
+	 */
 	if (TimesFromEpoch(watch->holder.since_ms, &since))
 		appendStringInfo(&out, ", since %s", timestamptz_to_str(since));
 	else if (watch->first_seen != 0)
@@ -139,7 +142,10 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 
 	if (shared_read(&segment->worker_procno) == PG_UINT32_MAX)
 		ErrorsNoWorker(false);
-	/* Who was seen to hold the lock for most of the wait is the reason, not younger trouble. */
+	/*
+	 * Report trouble with DynamoDB, unless a holder is known and the trouble is younger than half
+	 * of the wait: then the holder is the reason.
+	 */
 	if (watched && watch.trouble != DYNAMO_OK &&
 		!(watch.held && watch.trouble_since - waiting->started > (now - waiting->started) / 2))
 		ErrorsTrouble(DYNAMO_ACQUIRE, watch.trouble, watch.message);
@@ -152,9 +158,9 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 		WorkerStatus worker;
 
 		/*
-		 * Nobody has told this session who holds the lock.  If that is because DynamoDB is out
-		 * of reach, say so: who gets 55P03 concludes that somebody has the lock.  A wait that is
-		 * shorter than a reply takes says nothing about DynamoDB.
+		 * The worker does not know who holds the lock.  If that is because DynamoDB is out of
+		 * reach, the error must say so: from 55P03 the client concludes that somebody has the
+		 * lock.  But if the wait was shorter than a reply takes, it proves nothing about DynamoDB.
 		 */
 		if (status != DYNAMO_OK)
 			ErrorsTrouble(DYNAMO_ACQUIRE, status, message);
@@ -212,9 +218,9 @@ same_holder(const lockmgr_watch *a, const lockmgr_watch *b)
 }
 
 /*
- * Tells the client, and the log if log_lock_waits is on, who holds the lock: the
- * first time, and whenever there is another holder.  If the worker cannot find
- * out, reports that, unless a holder was reported before.
+ * Tells the client who holds the lock, the first time and whenever the holder has changed; and the
+ * log, if log_lock_waits is on.  If the worker cannot find out because of trouble with DynamoDB,
+ * tells that, unless a holder was told before.
  */
 static void
 look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
