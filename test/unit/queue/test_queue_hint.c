@@ -159,6 +159,32 @@ TEST(an_old_hint_makes_room)
 	assert_string_equal(resource, "new");
 }
 
+TEST(a_hint_is_old_after_five_seconds)
+{
+	queue_hint_add(hints, 1, "q", "a", 0);
+	assert_false(take(5 * SECOND + 2, NULL, NULL));
+	assert_true(take(5 * SECOND + 1, NULL, NULL));
+}
+
+/* As if they had come at once. */
+TEST(of_hints_of_one_time_the_first_place_is_taken)
+{
+	queue_hint_add(hints, 1, "q", "a", 0);
+	queue_hint_add(hints, 1, "q", "b", 0);
+	assert_true(take(1, NULL, NULL));
+	assert_string_equal(resource, "a");
+}
+
+/* ... of each queue. */
+TEST(a_hint_is_of_one_queue)
+{
+	queue_hint_add(hints, 1, "other", "a", 1);
+	queue_hint_add(hints, 2, "q", "a", 2);
+	assert_true(take(2, NULL, NULL));
+	assert_int_equal(attempts, 2);
+	assert_true(queue_hint_exists(hints, 2, "other"));
+}
+
 TEST(an_old_hint_that_is_given_anew_keeps_its_place)
 {
 	for (int i = 0; i <= QUEUE_HINTS; i++)
