@@ -82,6 +82,20 @@ TEST(what_is_forgotten_is_not_guessed)
 	assert_false(guess("q", "r"));
 }
 
+/* What no head can have is no guess: others write the memory, too. */
+TEST(a_guess_is_a_number_that_a_head_can_have)
+{
+	queue_memory_note(memory, "q", "r", INT64_C(1) << 48, 0);
+	assert_true(guess("q", "r"));
+	assert_true(seq == INT64_C(1) << 48);
+	queue_memory_note(memory, "q", "r", (INT64_C(1) << 48) + 1, 0);
+	assert_false(guess("q", "r"));
+	queue_memory_note(memory, "q", "r", -1, 0);
+	assert_false(guess("q", "r"));
+	queue_memory_note(memory, "q", "r", 1, 0);
+	assert_true(guess("q", "r"));
+}
+
 /* A quarter of the places: hardly one displaces another. */
 TEST(a_thousand_resources_have_room)
 {
