@@ -142,6 +142,23 @@ TEST(both_end_with_the_transaction)
 	assert_int_equal(place.state.value, QUEUE_PLACE_FREE);
 }
 
+/* A savepoint after it is none of its business. */
+TEST(a_completion_stays_when_a_later_savepoint_ends)
+{
+	complete(2);
+	assert_ends(3, false, QUEUE_CLAIM_STAYS);
+	assert_ends(3, true, QUEUE_CLAIM_STAYS);
+	assert_int_equal(place.state.value, QUEUE_PLACE_RESERVED);
+	assert_int_equal(claim.finish_level, 2);
+	assert_ends(1, true, QUEUE_CLAIM_PASSES);
+}
+
+TEST(a_claim_of_an_earlier_transaction_without_its_lock_ends_with_a_rollback_too)
+{
+	assert_ends(1, true, QUEUE_CLAIM_STAYS);
+	assert_int_equal(queue_claim_end(&claim, 1, false, true), QUEUE_CLAIM_VOID);
+}
+
 TEST(a_claim_without_its_lock_ends_with_a_transaction)
 {
 	assert_int_equal(queue_claim_end(&claim, 2, true, true), QUEUE_CLAIM_STAYS);
