@@ -235,6 +235,35 @@ TEST(the_other_form_follows_at_once_and_then_ever_later)
 	assert_true(ended_more);	/* nobody knew of job 8 when 7 was claimed */
 }
 
+/* Replies at 1001 and 1051 put them off by 100. */
+TEST(the_first_of_several_repetitions_wakes)
+{
+	for (uint32_t i = 0; i < PLACES; i++)
+		pass(i, false);
+	(void) queue_finisher_run(&me, 1000);
+	assert_int_equal(sent_count, PLACES);
+	reply(1, 1001, DYNAMO_UNKNOWN, "{}");
+	reply(0, 1051, DYNAMO_UNKNOWN, "{}");
+	reply(2, 1071, DYNAMO_UNKNOWN, "{}");
+	assert_int_equal(queue_finisher_run(&me, 1100), 1101);
+	assert_int_equal(queue_finisher_run(&me, 1101), 1151);
+	assert_int_equal(sent_count, PLACES + 1);
+	assert_int_equal(sent_index[PLACES], 1);
+	assert_false(queue_finisher_is_idle(&me));
+}
+
+/* ... though it knows of one more: that is the other session's. */
+TEST(a_refusal_tells_of_no_more_jobs)
+{
+	pass(0, true);
+	(void) queue_finisher_run(&me, 1000);
+	reply(0, 1001, DYNAMO_CONDITION_FAILED, HEAD(8, 6, 30));
+	(void) queue_finisher_run(&me, 1001);
+	reply(0, 1002, DYNAMO_CONDITION_FAILED, HEAD(8, 6, 31));
+	assert_int_equal(ended_as, QUEUE_REFUSED);
+	assert_false(ended_more);
+}
+
 TEST(a_refusal_of_a_finished_job_is_a_success)
 {
 	pass(0, true);
