@@ -113,6 +113,33 @@ TEST(a_piece_that_does_not_fit_is_refused)
 					 QUEUE_PIECES_REFUSED);
 }
 
+/* ... not even by one byte; its last piece fills it. */
+TEST(a_piece_ends_with_its_request)
+{
+	uint32_t	left = (uint32_t) sizeof(whole) - PIECE;
+
+	assert_int_equal(take(ME, 0), QUEUE_PIECES_MORE);
+	assert_int_equal(queue_pieces_take(&pieces, ME, sizeof(whole), PIECE, whole, left + 1),
+					 QUEUE_PIECES_REFUSED);
+	assert_int_equal(queue_pieces_take(&pieces, ME, sizeof(whole), PIECE + 1, whole, 1),
+					 QUEUE_PIECES_REFUSED);
+	assert_int_equal(queue_pieces_take(&pieces, ME, sizeof(whole), PIECE, whole + PIECE, left),
+					 QUEUE_PIECES_WHOLE);
+}
+
+TEST(a_request_with_a_time_keeps_it)
+{
+	queue_request request = {.kind = QUEUE_FIND,.queue = "q",.now_ms = 7};
+	queue_kind	kind;
+	char	   *body;
+
+	assert_int_equal(queue_pieces_take(&pieces, ME, sizeof(request), 0, (const char *) &request,
+									   sizeof(request)), QUEUE_PIECES_WHOLE);
+	body = queue_pieces_build(&pieces, 1, "t", 5000, &kind);
+	assert_non_null(strstr(body, "\":now\":{\"N\":\"7\"}"));
+	free(body);
+}
+
 TEST(a_request_may_have_no_tail_or_the_largest_push)
 {
 	const uint32_t most = (uint32_t) (sizeof(queue_request) + QUEUE_PUSH_BYTES +
