@@ -48,6 +48,16 @@ text_at(const cJSON *json, const char *a, const char *b, const char *c)
 	return cJSON_GetStringValue(json);
 }
 
+/* ... or neither is there. */
+static void
+assert_same(const char *got, const char *expected)
+{
+	if (got == NULL || expected == NULL)
+		assert_true(got == expected);
+	else
+		assert_string_equal(got, expected);
+}
+
 static void
 assert_json(const cJSON *got, const char *expected)
 {
@@ -222,13 +232,9 @@ TEST(an_item_is_read_by_its_keys)
 
 TEST(a_job_has_its_place_among_the_keys)
 {
-	cJSON	   *json;
-
 	make(QUEUE_READ_JOB);
-	json = build(NULL);
-	assert_string_equal(text_at(json, "Key", "pk", "S"), "r#q#a#b");
-	assert_string_equal(text_at(json, "Key", "sk", "S"), "job#0000000000000000007");
-	cJSON_Delete(json);
+	assert_body(NULL, "{" IN_TABLE ",\"Key\":{" TEXT("pk", RESOURCE) "," TEXT("sk", JOB_7) "},"
+				CONSISTENT COUNTED "}");
 }
 
 TEST(a_claim_demands_a_due_job_and_a_higher_token)
@@ -323,6 +329,114 @@ TEST(a_drop_names_the_last_job_that_was_seen)
 	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
 						"#seq = :seq AND #done < #seq");
 	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":seq", "N"), "9");
+	cJSON_Delete(json);
+}
+
+/* The write of one item, by its kind; seq is 9, and the token 30. */
+static void
+assert_write(dynamo_op op, const char *sk, const char *update, const char *condition, bool shows)
+{
+	const char *const shown = "ReturnValuesOnConditionCheckFailure";
+	const char *claimed = request.kind == QUEUE_CLAIM ? "ALL_NEW" : NULL;
+	char		pk[16];
+	cJSON	   *json;
+
+	snprintf(pk, sizeof(pk), "%s", request.kind == QUEUE_DELETE_DEAD ? "dead#q" : RESOURCE);
+	request.seq = 9;
+	strcpy(request.id, "i");
+	json = build(NULL);
+	assert_int_equal(queue_op(request.kind), op);
+	assert_string_equal(text_at(json, "Key", "pk", "S"), pk);
+	assert_string_equal(text_at(json, "Key", "sk", "S"), sk);
+	assert_same(text_at(json, "UpdateExpression", NULL, NULL), update);
+	assert_same(text_at(json, "ConditionExpression", NULL, NULL), condition);
+	assert_same(text_at(json, shown, NULL, NULL), shows ? "ALL_OLD" : NULL);
+	assert_same(text_at(json, "ReturnValues", NULL, NULL), claimed);
+	assert_string_equal(text_at(json, "ReturnConsumedCapacity", NULL, NULL), "TOTAL");
+	cJSON_Delete(json);
+}
+
+/* doc/internals/queues.md has these. */
+TEST(each_write_has_its_item_its_change_and_its_condition)
+{
+#define TOKEN " AND (attribute_not_exists(#token) OR #token < :token)"
+#define MINE "#token = :token AND #done = :before"
+#define COUNT "#attempts = if_not_exists(#attempts, :zero) + :one"
+	make(QUEUE_CLAIM);
+	assert_write(DYNAMO_QUEUE_UPDATE, "head", "SET #token = :token, #retryAt = :later, " COUNT,
+				 "#done < #seq AND #due <= :now AND " CLAIMABLE TOKEN, true);
+	request.attempts = 1;
+	assert_write(DYNAMO_QUEUE_UPDATE, "head",
+				 "SET #token = :token, #due = :later, " COUNT " REMOVE #retryAt",
+				 "#done < #seq AND #due <= :now AND " CLAIMABLE TOKEN, true);
+	request.all = true;
+	assert_write(DYNAMO_QUEUE_UPDATE, "head", "SET #token = :token",
+				 "#done = :before AND #seq >= :number" TOKEN, true);
+	make(QUEUE_COMPLETE);
+	assert_write(DYNAMO_QUEUE_UPDATE, "head", "SET #done = :number, #due = :now"
+				 " REMOVE #retryAt, #attempts, #lastError, #job", MINE " AND #seq > :number", true);
+	request.stays = true;
+	assert_write(DYNAMO_QUEUE_UPDATE, "head", "SET #done = :number"
+				 " REMOVE #retryAt, #attempts, #lastError, #job", MINE " AND #seq > :number", true);
+	make(QUEUE_COMPLETE_LAST);
+	assert_write(DYNAMO_QUEUE_UPDATE, "head", "SET #done = :number"
+				 " REMOVE #ready, #due, #retryAt, #attempts, #lastError, #job",
+				 MINE " AND #seq = :number", true);
+	make(QUEUE_FAIL);
+	assert_write(DYNAMO_QUEUE_UPDATE, "head", "SET #due = :later, #lastError = :error"
+				 " REMOVE #retryAt", MINE, true);
+	make(QUEUE_DROP);
+	assert_write(DYNAMO_QUEUE_UPDATE, "head", "SET #done = #seq"
+				 " REMOVE #ready, #due, #retryAt, #attempts, #lastError",
+				 "#seq = :seq AND #done < #seq", true);
+	make(QUEUE_PAUSE);
+	assert_write(DYNAMO_QUEUE_UPDATE, "head", "SET #paused = :one",
+				 "attribute_not_exists(#paused)", true);
+	make(QUEUE_RESUME);
+	assert_write(DYNAMO_QUEUE_UPDATE, "head", "REMOVE #paused", "attribute_exists(#paused)", true);
+	make(QUEUE_DELETE_HEAD);
+	assert_write(DYNAMO_QUEUE_DELETE, "head", NULL, "(attribute_not_exists(#seq) OR #seq = :seq)"
+				 " AND attribute_not_exists(#paused)", false);
+	make(QUEUE_CHECK_GONE);
+	assert_write(DYNAMO_QUEUE_DELETE, JOB_7, NULL, "attribute_not_exists(#pk)", false);
+	make(QUEUE_DELETE_JOB);
+	assert_write(DYNAMO_QUEUE_DELETE, JOB_7, NULL, NULL, false);
+	make(QUEUE_DELETE_DEAD);
+	assert_write(DYNAMO_QUEUE_DELETE, "i", NULL, NULL, false);
+}
+
+TEST(each_request_is_an_operation)
+{
+	assert_int_equal(queue_op(QUEUE_CREATE_TABLE), DYNAMO_QUEUE_CREATE_TABLE);
+	assert_int_equal(queue_op(QUEUE_DESCRIBE_TABLE), DYNAMO_QUEUE_DESCRIBE_TABLE);
+	assert_int_equal(queue_op(QUEUE_ENABLE_TTL), DYNAMO_QUEUE_UPDATE_TTL);
+	assert_int_equal(queue_op(QUEUE_GUARD), DYNAMO_QUEUE_UPDATE);
+	for (int kind = QUEUE_READ_HEAD; kind <= QUEUE_READ_FLOOR; kind++)
+		assert_int_equal(queue_op((queue_kind) kind), DYNAMO_QUEUE_READ);
+	for (int kind = QUEUE_FIND; kind <= QUEUE_LIST_DEAD; kind++)
+		assert_int_equal(queue_op((queue_kind) kind), DYNAMO_QUEUE_QUERY);
+	assert_int_equal(queue_op(QUEUE_LIST_ALL), DYNAMO_QUEUE_SCAN);
+	assert_int_equal(queue_op(QUEUE_PUSH), DYNAMO_QUEUE_TRANSACT);
+	assert_int_equal(queue_op(QUEUE_BURY), DYNAMO_QUEUE_TRANSACT);
+	assert_int_equal(queue_op(QUEUE_CANCEL), DYNAMO_QUEUE_TRANSACT);
+	assert_int_equal(queue_op(QUEUE_CANCEL_RIDER), DYNAMO_QUEUE_TRANSACT);
+	assert_int_equal(queue_op(QUEUE_RAISE_FLOOR), DYNAMO_QUEUE_UPDATE);
+}
+
+/* Keys are never cut. */
+TEST(the_longest_names_are_whole_in_a_key)
+{
+	char		pk[QUEUE_NAME_MAX + QUEUE_RESOURCE_MAX + 8];
+	cJSON	   *json;
+
+	make(QUEUE_DELETE_JOB);
+	memset(request.queue, 'q', QUEUE_NAME_MAX);
+	memset(request.resource, 'r', QUEUE_RESOURCE_MAX);
+	request.number = INT64_MAX;
+	snprintf(pk, sizeof(pk), "r#%s#%s", request.queue, request.resource);
+	json = build(NULL);
+	assert_string_equal(text_at(json, "Key", "pk", "S"), pk);
+	assert_string_equal(text_at(json, "Key", "sk", "S"), "job#9223372036854775807");
 	cJSON_Delete(json);
 }
 
@@ -643,6 +757,50 @@ TEST(a_tail_that_is_not_whole_is_refused)
 	request.jobs = 1;
 	request.tail_len--;
 	assert_null(queue_build("t", &request, tail));
+
+	/* ... and one that is. */
+	request.tail_len = (uint32_t) add_job(tail, 0, "", "");
+	cJSON_Delete(build(tail));
+	request.tail_len--;
+	assert_null(queue_build("t", &request, tail));
+}
+
+/* A drop names no more riders than it has numbers of. */
+TEST(numbers_that_are_not_whole_are_not_read)
+{
+	int64_t    *numbers = malloc(sizeof(int64_t) * 2 - 1);
+	cJSON	   *json;
+
+	assert_non_null(numbers);
+	numbers[0] = 12;
+	make(QUEUE_DROP);
+	request.jobs = 2;
+	request.tail_len = sizeof(int64_t) * 2 - 1;
+	json = build((const char *) numbers);
+	assert_string_equal(text_at(json, "ExpressionAttributeNames", "#job0", NULL),
+						"job#0000000000000000012");
+	assert_string_equal(text_at(json, "ExpressionAttributeNames", "#job1", NULL),
+						"job#0000000000000000000");
+	cJSON_Delete(json);
+	free(numbers);
+}
+
+TEST(a_digest_ends_within_its_array)
+{
+	char		tail[256];
+	char		digest[QUEUE_DIGEST_SIZE];
+	cJSON	   *json;
+
+	make(QUEUE_PUSH);
+	request.jobs = 1;
+	request.tail_len = (uint32_t) add_job(tail, 0, "id", "2");
+	memset(tail + offsetof(queue_job, digest), 'd', QUEUE_DIGEST_SIZE);
+	memset(digest, 'd', sizeof(digest) - 1);
+	digest[sizeof(digest) - 1] = '\0';
+	json = build(tail);
+	assert_string_equal(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(
+				cJSON_GetObjectItem(json, "TransactItems"), 2), "Put"), "Item", "digest", "S"), digest);
+	cJSON_Delete(json);
 }
 
 /* ---- replies ---- */
@@ -815,16 +973,15 @@ TEST(the_first_lock_table_guards)
 {
 	size_t		offset = sizeof(head);
 	queue_row	row;
-	cJSON	   *json;
 
 	make(QUEUE_GUARD);
 	strcpy(request.id, "u1");
-	json = build(NULL);
-	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
-						"attribute_not_exists(#identity) OR #identity = :identity");
-	assert_string_equal(text_at(json, "Key", "pk", "S"), "lockTable");
-	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":identity", "S"), "u1");
-	cJSON_Delete(json);
+	assert_body(NULL, "{" IN_TABLE ",\"Key\":{" TEXT("pk", "lockTable") "," TEXT("sk", "lockTable") "},"
+				"\"UpdateExpression\":\"SET #identity = :identity, #name = :name\","
+				"\"ConditionExpression\":\"attribute_not_exists(#identity) OR #identity = :identity\","
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\","
+				NAMES(NAME("identity") "," NAME("name"))
+				VALUES(TEXT(":identity", "u1") "," TEXT(":name", "a#b")) COUNTED "}");
 
 	read_reply(DYNAMO_QUEUE_UPDATE, 400, "{\"__type\":\"x#ConditionalCheckFailedException\",\"Item\":"
 			   "{\"pk\":{\"S\":\"lockTable\"},\"sk\":{\"S\":\"lockTable\"},"
