@@ -56,3 +56,75 @@ TEST(a_call_of_several_items_pays_once_for_the_worst)
 	backoff_pay(&budget, &reply, 3, false);
 	assert_int_equal(budget.spent, backoff_price(DYNAMO_UNKNOWN));
 }
+
+TEST(what_did_not_answer_costs_twice_what_refused)
+{
+	assert_int_equal(backoff_price(DYNAMO_OK), 0);
+	assert_int_equal(backoff_price(DYNAMO_CONDITION_FAILED), 0);
+	assert_int_equal(backoff_price(DYNAMO_UNKNOWN), 10);
+	assert_int_equal(backoff_price(DYNAMO_UNREACHABLE), 10);
+	assert_int_equal(backoff_price(DYNAMO_THROTTLED), 5);
+	assert_int_equal(backoff_price(DYNAMO_CONFLICT), 5);
+	assert_int_equal(backoff_earned(false), 1);
+	assert_int_equal(backoff_earned(true), 5);
+}
+
+static void
+pay(backoff_budget *budget, dynamo_status status, bool repeated)
+{
+	dynamo_result result = {.status = status};
+	const dynamo_reply reply = {.count = 1,.results = &result};
+
+	backoff_pay(budget, &reply, 1, repeated);
+}
+
+TEST(the_budget_is_spent_to_its_end_and_not_beyond)
+{
+	backoff_budget budget = {.spent = BACKOFF_BUDGET - 10};
+
+	pay(&budget, DYNAMO_UNKNOWN, true);
+	assert_int_equal(budget.spent, BACKOFF_BUDGET);
+	assert_false(budget.cannot_pay);
+	pay(&budget, DYNAMO_UNKNOWN, true);
+	assert_int_equal(budget.spent, BACKOFF_BUDGET);
+	assert_true(budget.cannot_pay);
+	pay(&budget, DYNAMO_OK, true);
+	assert_int_equal(budget.spent, BACKOFF_BUDGET - 5);
+	assert_false(budget.cannot_pay);
+	pay(&budget, DYNAMO_UNKNOWN, false);
+	assert_int_equal(budget.spent, BACKOFF_BUDGET - 5);
+	assert_true(budget.cannot_pay);
+	pay(&budget, DYNAMO_THROTTLED, false);
+	assert_int_equal(budget.spent, BACKOFF_BUDGET);
+	assert_false(budget.cannot_pay);
+}
+
+TEST(nobody_earns_more_than_was_spent)
+{
+	backoff_budget budget = {.spent = 7};
+
+	pay(&budget, DYNAMO_OK, false);
+	assert_int_equal(budget.spent, 6);
+	pay(&budget, DYNAMO_CONDITION_FAILED, true);
+	assert_int_equal(budget.spent, 1);
+	pay(&budget, DYNAMO_OK, true);
+	assert_int_equal(budget.spent, 0);
+	pay(&budget, DYNAMO_OK, false);
+	assert_int_equal(budget.spent, 0);
+}
+
+/* A reply that cannot be read, or for which there is no memory. */
+TEST(results_that_are_missing_are_paid_for)
+{
+	const dynamo_reply none = {.count = 0};
+	backoff_budget budget = {.spent = 0};
+
+	backoff_pay(&budget, &none, 1, false);
+	assert_int_equal(budget.spent, 5);
+}
+
+TEST(who_cannot_pay_waits_for_the_longest_delay_and_then_for_its_own)
+{
+	assert_int_equal(backoff_later_us(false, 1, BACKOFF_CAP_US, 7777), 7777);
+	assert_int_equal(backoff_later_us(true, 1, BACKOFF_CAP_US, 7777), BACKOFF_CAP_US + 7777);
+}
