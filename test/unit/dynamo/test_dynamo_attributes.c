@@ -187,6 +187,16 @@ TEST(another_clients_attributes_are_all_but_those_of_a_lock)
 	dynamo_reply_free(&reply);
 }
 
+TEST(names_may_begin_with_any_character)
+{
+	const dynamo_item *item = read_item(HOLDER ",\"attributeNames\":{\"S\":\"[\\\"\xc3\xa9\\\"]\"}"
+										",\"\xc3\xa9\":{\"S\":\"x\"}");
+
+	assert_false(item->bad_names);
+	assert_string_equal(item->attributes, "{\"\xc3\xa9\":\"x\"}");
+	dynamo_reply_free(&reply);
+}
+
 TEST(who_has_none_is_shown_none)
 {
 	assert_null(read_item(HOLDER ",\"other\":{\"S\":\"x\"}")->attributes);
@@ -211,7 +221,11 @@ TEST(numbers)
 	}			cases[] = {
 		{"0", true}, {"9.25", true}, {"-0.5", true}, {"10", true}, {"1e5", true}, {"1E-130", true},
 		{"01", false}, {"1.", false}, {".5", false}, {"1e", false}, {"+1", false}, {"", false},
-		{"1 ", false}, {"1e1000", false}, {"NaN", false}, {"-", false}
+		{"1 ", false}, {"1e1000", false}, {"NaN", false}, {"-", false},
+		{"1e999", true}, {"1E+1", true}, {"0e0", true}, {"9", true}, {"-1", true}, {"100.05e-10", true},
+		{"--1", false}, {"1e+", false}, {"1e+-1", false}, {"1e++1", false}, {"1.5e", false}, {"1.5.5", false},
+		{"/", false}, {":", false}, {"1:", false}, {"0x", false}, {"00", false}, {"-01", false}, {"1e5 ", false},
+		{"1.e5", false}, {"1f5", false}, {"1d5", false}
 	};
 
 	for (size_t i = 0; i < COUNT_OF(cases); i++)

@@ -546,6 +546,12 @@ TEST(a_message_has_the_type_and_the_words_or_what_there_is_of_them)
 	assert_string_equal(reply.message, "ThrottlingException");
 	read_text(DYNAMO_RENEW, 429, untyped);
 	assert_string_equal(reply.message, "Rate exceeded");
+	read_text(DYNAMO_RENEW, 400, "{\"__type\":\"x#ThrottlingException\",\"message\":\"\xc3\xa9\"}");
+	assert_string_equal(reply.message, "ThrottlingException: \xc3\xa9");
+	read_text(DYNAMO_RENEW, 400, "{\"__type\":\"x#ThrottlingException\",\"message\":\"\"}");
+	assert_string_equal(reply.message, "ThrottlingException");
+	read_text(DYNAMO_RENEW, 429, "{\"message\":\"\xc3\xa9\"}");
+	assert_string_equal(reply.message, "\xc3\xa9");
 
 	memset(type, 'T', sizeof(type) - 1);
 	type[sizeof(type) - 1] = '\0';
@@ -790,6 +796,23 @@ TEST(held_item_without_readable_lease_or_version_is_wrong)
 	assert_wrong_item(attributes, "the lock item's recordVersionNumber is too long");
 }
 
+/* ... and any other is none of our business, up to its length. */
+TEST(a_version_may_be_any_text_that_is_not_too_long)
+{
+	char		attributes[512];
+	char		version[DYNAMO_VERSION_SIZE];
+	const dynamo_item *item;
+
+	memset(version, 'v', sizeof(version) - 1);
+	memcpy(version, "\xc3\xa9", 2);
+	version[DYNAMO_VERSION_SIZE - 1] = '\0';
+	snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"%s\"},"
+			 "\"leaseDuration\":{\"S\":\"1s\"}", version);
+	item = read_item(attributes);
+	assert_null(item->wrong);
+	assert_string_equal(item->version, version);
+}
+
 TEST(data_must_be_strict_base64)
 {
 	static const char *const wrong[] = {
@@ -1011,6 +1034,10 @@ TEST(table_description_names_keys_and_types)
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_string_equal(reply.table.partition_key, "ke\"y");
 #undef TABLE
+	read_text(DYNAMO_DESCRIBE_TABLE, 200, "{\"Table\":{\"KeySchema\":[{\"AttributeName\":\"\xc3\xa9\","
+			  "\"KeyType\":\"HASH\"}],\"TableStatus\":\"ACTIVE\"}}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(reply.table.partition_key, "\xc3\xa9");
 }
 
 /* A description as in the API Reference, with further members at its end. */

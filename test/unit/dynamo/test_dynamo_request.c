@@ -156,6 +156,25 @@ TEST(take_over_also_accepts_the_dead_version)
 				 ASK_FOR_OLD "}");
 }
 
+/* Other clients write what they like. */
+TEST(texts_may_begin_with_any_character)
+{
+	static const dynamo_holder foreign = {"\xc3\xa9", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x98\x80", 0, 0, ""};
+	dynamo_write write = write_of(DYNAMO_ACQUIRE);
+	char	   *body;
+
+	write.holder = &foreign;
+	write.expected = "\xc3\xa9";
+	body = dynamo_build(&plain_table, &write);
+	assert_non_null(strstr(body, " OR #recordVersionNumber = :expected)"));
+	assert_non_null(strstr(body, "\":expected\":{\"S\":\"\xc3\xa9\"}"));
+	assert_non_null(strstr(body, "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
+						   "\"database\":{\"S\":\"\xc3\xa9\"},\"user\":{\"S\":\"\xc3\xbc\"},"
+						   "\"application\":{\"S\":\"\xe2\x82\xac\"},"
+						   "\"host\":{\"S\":\"\xf0\x9f\x98\x80\"}}}"));
+	free(body);
+}
+
 TEST(renewal_demands_owner_version_and_not_released)
 {
 	assert_write(&plain_table, write_of(DYNAMO_RENEW),
@@ -225,6 +244,9 @@ TEST(placeholders_may_be_numbered)
 	assert_int_equal(dynamo_number_in("a", "a"), -1);
 	assert_int_equal(dynamo_number_in("ab1", "a"), -1);
 	assert_int_equal(dynamo_number_in("b1", "a"), -1);
+	assert_int_equal(dynamo_number_in("Z1", "a"), -1);
+	assert_int_equal(dynamo_number_in("a/", "a"), -1);
+	assert_int_equal(dynamo_number_in("a:", "a"), -1);
 }
 
 TEST(what_is_nested_too_deeply_is_not_built)

@@ -713,6 +713,28 @@ TEST(entries_are_bounded)
 	}
 }
 
+/* As other clients may write them. */
+TEST(versions_may_begin_with_any_character)
+{
+	const dynamo_result *result;
+	char	   *body;
+
+	result = read_item(IN_EPOCH(MAP(MODE("semaphore", "1") "\"h\":{\"M\":{\"a\":"
+									READ_ENTRY("\xc3\xa9", "1", "1", "1", "") "}},"
+									"\"gate\":{\"M\":{\"v\":{\"S\":\"\xc3\xbc\"},\"l\":{\"N\":\"1\"}}}")));
+	assert_null(result->item.wrong);
+	assert_string_equal(result->shared->entries[0].version, "\xc3\xa9");
+	assert_string_equal(result->shared->gate_version, "\xc3\xbc");
+
+	begin_entry(DYNAMO_SHARED_OPEN);
+	the_write.expected = "\xc3\xa9";
+	shared.entry.admission.dead_gate = "\xc3\xbc";
+	body = dynamo_build(&plain_table, &the_write);
+	assert_non_null(strstr(body, " OR #recordVersionNumber = :expected)"));
+	assert_non_null(strstr(body, " OR #shared.#gate.#v = :gate)"));
+	free(body);
+}
+
 /* Names are for people: bounded, never a reason to fail.  Leases may last for ever. */
 TEST(odd_names_and_long_leases_of_entries_are_no_reason_to_fail)
 {

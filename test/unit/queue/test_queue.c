@@ -703,7 +703,7 @@ TEST(burying_finishes_the_job_under_its_token_and_writes_the_dead_one)
 		make(QUEUE_BURY);
 		request.last = last;
 		strcpy(request.id, "7#a#b");
-		strcpy(request.error, last ? "no stock" : "");
+		strcpy(request.error, last ? "\xc3\xa9 no stock" : "");
 		request.pushed_at = 4000;
 		request.attempts = 5;
 		request.tail_len = 1;
@@ -719,7 +719,7 @@ TEST(burying_finishes_the_job_under_its_token_and_writes_the_dead_one)
 	TEXT("payload", "1") "," NUMBER("pushedAt", "4000") "," NUMBER("attempts", "5") "," \
 	NUMBER("due", "5000") more "}}}"
 		assert_json(cJSON_GetArrayItem(items, 1),
-					last ? DEAD_JOB("," TEXT("lastError", "no stock")) : DEAD_JOB(""));
+					last ? DEAD_JOB("," TEXT("lastError", "\xc3\xa9 no stock")) : DEAD_JOB(""));
 		assert_string_equal(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 2), "Delete"),
 									"Key", "sk", "S"), "job#0000000000000000007");
 		cJSON_Delete(json);
@@ -871,7 +871,8 @@ TEST(what_rides_on_a_head_follows_it)
 			   "\"job#0000000000000000008\":{\"M\":{\"payload\":{\"S\":\"2\"}}},"
 			   "\"job#0000000000000000007\":{\"S\":\"no\"},\"job#8\":{\"M\":{}},"
 			   "\"job#0000000000000000006\":{\"M\":{}},\"job#0000000000000000010\":{\"M\":{}},"
-			   "\"job#-000000000000000008\":{\"M\":{}},"
+			   "\"job#-000000000000000008\":{\"M\":{}},\"aob#0000000000000000008\":{\"M\":{}},"
+			   "\"kob#0000000000000000008\":{\"M\":{}},"
 			   "\"seq\":{\"N\":\"9\"},\"done\":{\"N\":\"6\"}}}");
 	assert_int_equal(head.rows, 1);
 	row = row_at(&offset);
@@ -1020,6 +1021,19 @@ TEST(a_callers_id_may_look_like_the_key_of_a_job)
 	assert_int_equal(row.number, 3);
 	assert_int_equal(row.id_len, 5);
 	assert_int_equal(row.resource_len, 3);
+	free(packed);
+}
+
+/* Nothing of ours: its key tells no number. */
+TEST(only_the_keys_of_jobs_have_numbers)
+{
+	size_t		offset = sizeof(head);
+
+	read_reply(DYNAMO_QUEUE_QUERY, 200, "{\"Items\":[{" TEXT("pk", "r#q#a") "," TEXT("sk", "aob#7") "},{"
+			   TEXT("pk", "r#q#a") "," TEXT("sk", "kob#7") "},{" TEXT("pk", "r#q#a") "," TEXT("sk", "job#7") "}]}");
+	assert_int_equal(row_at(&offset).number, 0);
+	assert_int_equal(row_at(&offset).number, 0);
+	assert_int_equal(row_at(&offset).number, 7);
 	free(packed);
 }
 
