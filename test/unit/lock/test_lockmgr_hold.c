@@ -630,6 +630,34 @@ LOCKMGR_TEST(attempts_get_shorter_as_the_deadline_comes_near)
 	assert_attempts(h, 50 * MS);
 }
 
+/* The one whose lease is shorter is due first, or second. */
+TEST(a_batch_may_take_a_third_of_the_shortest_time_left)
+{
+	for (int first = 0; first < 2; first++)
+	{
+		harness    *h = harness_start();
+		const harness_call *batch;
+		int64_t		left;
+
+		believe_batches(h);
+		h->ask = (lock_ask) {.lease_ms = 3600,.margin_us = 360 * MS,.permits = 1,.limit = 1};
+		acquire(h, 0, "long");
+		run(h, first == 0 ? 190 * MS : 210 * MS);
+		h->ask.lease_ms = 3000;
+		h->ask.margin_us = 300 * MS;
+		acquire(h, 1, "short");
+		while (sent(h, DYNAMO_RENEW_BATCH) == 0)
+			run(h, MS);
+		batch = last_call(h);
+		assert_int_equal(batch->c.count, 2);
+		assert_string_equal(batch->writes[first].write.name, "short");
+		left = saved_of(h, 1, "short")->valid_until - batch->sent;
+		assert_true(left < saved_of(h, 0, "long")->valid_until - batch->sent);
+		assert_int_equal(batch->c.timeout_us, left / 3);
+		finish(h);
+	}
+}
+
 /* DynamoDB replies to one request after so long. */
 static void
 reply_late(harness *h, int64_t after)
