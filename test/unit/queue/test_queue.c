@@ -499,6 +499,84 @@ TEST(a_push_writes_the_head_the_jobs_and_their_ids)
 	cJSON_Delete(json);
 }
 
+/* The conditions of a request, or of a transaction's parts. */
+static void
+conditions_of(const cJSON *json, char *to)
+{
+	const cJSON *condition = cJSON_GetObjectItem(json, "ConditionExpression");
+	const cJSON *part;
+
+	if (condition != NULL)
+		strcat(strcat(to, to[0] != '\0' ? "; " : ""), condition->valuestring);
+	cJSON_ArrayForEach(part, cJSON_GetObjectItem(json, "TransactItems"))
+		conditions_of(part->child, to);
+}
+
+#define OURS "#token = :token AND #done = :before"
+#define HIGHER " AND (attribute_not_exists(#token) OR #token < :token)"
+#define DUE "#done < #seq AND #due <= :now AND " CLAIMABLE HIGHER
+#define NEW_JOB_AND_ID "; attribute_not_exists(#pk); attribute_not_exists(#pk) OR #ttl < :now"
+
+/* Whichever part is missing, somebody's job is lost or done twice.  No other request has a condition. */
+TEST(each_write_demands_all_that_it_must)
+{
+	static const struct
+	{
+		queue_request of;
+		const char *demands;
+	}			writes[] = {
+		{{.kind = QUEUE_GUARD}, "attribute_not_exists(#identity) OR #identity = :identity"},
+		{{.kind = QUEUE_PUSH,.first = true}, "attribute_not_exists(#seq)" NEW_JOB_AND_ID},
+		{{.kind = QUEUE_PUSH}, "#seq = :seq" NEW_JOB_AND_ID},
+		{{.kind = QUEUE_CANCEL}, "#done < :before; attribute_exists(#pk)"},
+		{{.kind = QUEUE_CANCEL_RIDER}, "#done < :before AND attribute_exists(#job)"},
+		{{.kind = QUEUE_BURY}, OURS " AND #seq > :number"},
+		{{.kind = QUEUE_BURY,.last = true}, OURS " AND #seq = :number"},
+		{{.kind = QUEUE_CLAIM}, DUE},
+		{{.kind = QUEUE_CLAIM,.attempts = 1}, DUE},
+		{{.kind = QUEUE_CLAIM,.all = true}, "#done = :before AND #seq >= :number" HIGHER},
+		{{.kind = QUEUE_COMPLETE}, OURS " AND #seq > :number"},
+		{{.kind = QUEUE_COMPLETE,.stays = true}, OURS " AND #seq > :number"},
+		{{.kind = QUEUE_COMPLETE_LAST}, OURS " AND #seq = :number"},
+		{{.kind = QUEUE_FAIL}, OURS},
+		{{.kind = QUEUE_DROP}, "#seq = :seq AND #done < #seq"},
+		{{.kind = QUEUE_PAUSE}, "attribute_not_exists(#paused)"},
+		{{.kind = QUEUE_RESUME}, "attribute_exists(#paused)"},
+		{{.kind = QUEUE_CHECK_GONE}, "attribute_not_exists(#pk)"},
+		{{.kind = QUEUE_RAISE_FLOOR}, "attribute_not_exists(#seq) OR #seq = :seq"},
+		{{.kind = QUEUE_DELETE_HEAD},
+			"(attribute_not_exists(#seq) OR #seq = :seq) AND attribute_not_exists(#paused)"},
+	};
+	char		tail[256];
+	uint32_t	tail_len = (uint32_t) add_job(tail, 0, "id", "1");
+
+	for (int kind = QUEUE_CREATE_TABLE; kind <= QUEUE_DELETE_DEAD; kind++)
+	{
+		bool		demands = false;
+
+		for (size_t i = 0; i <= COUNT_OF(writes); i++)
+		{
+			char		conditions[512] = "";
+			cJSON	   *json;
+
+			if (i < COUNT_OF(writes) && writes[i].of.kind != (queue_kind) kind)
+				continue;
+			if (i == COUNT_OF(writes) && demands)
+				break;
+			demands = true;
+			make((queue_kind) kind);
+			if (i < COUNT_OF(writes))
+				request = writes[i].of;
+			request.jobs = kind == QUEUE_PUSH;
+			request.tail_len = kind == QUEUE_PUSH ? tail_len : 0;
+			json = build(tail);
+			conditions_of(json, conditions);
+			assert_string_equal(conditions, i < COUNT_OF(writes) ? writes[i].demands : "");
+			cJSON_Delete(json);
+		}
+	}
+}
+
 /* What was finished before the head was removed is up to the floor. */
 TEST(without_a_head_numbers_begin_above_the_floor)
 {
