@@ -308,12 +308,15 @@ WorkerCheckExposure(void)
 {
 	static char told_of_key[MAXPGPATH];
 	static char told_of_token[MAXPGPATH];
+	static char told_of_proxy[MAXPGPATH];
 	static char told_of_shared[MAXPGPATH];
 
 	if (ddblock_secret_access_key[0] != '\0')
 		check_exposure(CompatSettingFile("ddblock.secret_access_key"), told_of_key);
 	if (ddblock_session_token[0] != '\0')
 		check_exposure(CompatSettingFile("ddblock.session_token"), told_of_token);
+	if (strchr(ddblock_proxy, '@') != NULL)		/* a password precedes it */
+		check_exposure(CompatSettingFile("ddblock.proxy"), told_of_proxy);
 	if (fetching)
 		check_exposure(fetch.plan.keys.file, told_of_shared);
 	else if (have_credentials)

@@ -255,8 +255,13 @@ $far->query_safe(q{SELECT ddb_lock_acquire('a')});
 $run = run_with({ PGUSER => 'stranger' }, 'a', 'true');
 status_ok($run, 125, 'a role without privileges does not wait for the lock');
 like($run->output, qr/permission denied for view ddb_locks/, '... it says why');
-$run = run_with({ PGOPTIONS => '-c statement_timeout=2000 -c idle_session_timeout=2000'
-	  . ($one->pg_version >= 17 ? ' -c transaction_timeout=2000' : '') }, 'a', 'sh', '-c', 'sleep 3');
+# Each time-out of sessions, as a role has them; when idle, ours is silent for 2 s.
+my @timeouts = split / /, $one->safe_psql('postgres', q{SELECT string_agg(name, ' ') FROM pg_settings
+	WHERE name ~ '_timeout$' AND context IN ('user', 'superuser')});
+cmp_ok(scalar @timeouts, '>=', 5, "time-outs: @timeouts");
+$one->safe_psql('postgres', join ';', 'CREATE ROLE hasty SUPERUSER LOGIN',
+	map { "ALTER ROLE hasty SET $_ = " . (/idle/ ? 1500 : 2000) } @timeouts);
+$run = run_with({ PGUSER => 'hasty' }, 'a', 'sh', '-c', 'sleep 3');
 wait_for_waiters($one, 'a', 1);
 wait_for
 {
@@ -265,7 +270,7 @@ wait_for
 }
 'a wait that is longer than each time-out';
 $far->query_safe(q{SELECT ddb_lock_release('a')});
-status_ok($run, 0, 'time-outs of statements do not concern it');
+status_ok($run, 0, 'time-outs do not concern it');
 
 #
 # Losses

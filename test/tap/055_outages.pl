@@ -205,16 +205,19 @@ foreach my $end (sort keys %ends)
 #
 # A claim waits while this cluster completes the last job, which it cannot in an outage.
 #
-$node->append_conf('postgresql.conf', "ddblock.retry_timeout = '1s'\n");
-$node->reload;
 my $worker = session($node);
+my $other = session($node);
 my $next = q{SELECT ddb_queue_claim('queue', resources => ARRAY['r'])};
 
 $worker->query_safe(q{SELECT ddb_queue_push('queue', 'r', '{}')}) foreach 1 .. 2;
 isnt($worker->query_safe($next), '', 'a job');
+# Only now: on a slow machine, a request that is to succeed may take longer.
+$node->append_conf('postgresql.conf', "ddblock.retry_timeout = '1s'\n");
+$node->reload;
+wait_for { $other->query_safe('SHOW ddblock.retry_timeout') eq '1s' } 'the reload';
 $network->fault('drop', count => -1);
 $worker->query_safe(q{SELECT ddb_queue_complete('queue', 'r', 1)});
-like(session($node)->error_of($next), qr/ERROR: +08006/,
+like($other->error_of($next), qr/ERROR: +08006/,
 	'a job that cannot be claimed because of an outage is not reported as no job');
 $network->clear_faults;
 wait_for { ($worker->ask($next) // '') ne '' } 'the next job';	# the completion may still be tried

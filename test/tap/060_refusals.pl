@@ -127,6 +127,47 @@ like($session->query_safe(q{SELECT ddb_lock_acquire('a')}),
 $session->query_safe(q{SELECT ddb_lock_release('a')});
 
 #
+# Each table by its name, whichever request is refused
+#
+sub error_about
+{
+	my ($table, $call, $type) = @_;
+
+	proxy->clear_faults;
+	proxy->fault('error', match => "\"TableName\":\"$table\"", status => 400, count => -1, type => $type, message => 'no');
+	return $session->error_of("SELECT $call");
+}
+
+$session->query_safe(q{SELECT ddb_queue_table_create(protect => false), ddb_queue_push('q', 'named', '1')});
+my $log_size = -s $node->logfile;
+my %calls = (
+	'queue table "queueTable"' => [
+		(map { "ddb_queue_$_" } q{push('q', 'named', '2')}, q{claim('q')}, q{depths('q')}, q{depths('q', 'named')},
+			q{list('q', 'named')}, q{list('q', dead => true)}, q{summary('q')}, q{purge()}, q{redrive('q')},
+			q{redrive('q', '1#named')}, q{cancel('q', 'named', 1)}, q{drop('q', 'named')},
+			q{pause('q', 'named')}, q{resume('q', 'named')}, q{table_create()}) ],
+	'lock table "lockTable"' => [
+		(map { "ddb_lock_$_" } q{acquire('named')}, q{try_acquire('named')}, q{acquire_shared('named')},
+			q{acquire_all('{named,other}')}, q{info('named')}, q{list()}, q{purge('1 day')}, q{force_release('named')},
+			q{table_create()}), q{ddb_semaphore_acquire('named', 2)} ]);
+foreach my $named (sort { $b cmp $a } keys %calls)
+{
+	my ($table) = $named =~ /"(.*)"/;
+
+	like(error_about($table, $_, 'AccessDeniedException'), qr/ERROR: +42501: IAM denies access to $named\n/, "$named: $_")
+	  foreach @{ $calls{$named} };
+	next if $table eq 'lockTable';
+	unlike(slurp_file($node->logfile, $log_size), qr/could not use table/, 'the log does not tell what the session is told');
+	like(error_about($table, q{ddb_queue_pause('q', 'named')}, 'ThrottlingException'),
+		qr/ERROR: +53400: DynamoDB throttles requests to $named\n/, 'a throttled table');
+	is($node->safe_psql('postgres', 'SELECT trouble FROM ddb_status'), '', 'the status is about the lock table');
+	cmp_ok(stat_of($node, 'queue_update', 'throttles'), '>', 1, 'each table has operations of its own');
+}
+my @told = slurp_file($node->logfile, $log_size) =~ /DynamoDB throttles requests to table "(\w+)"/g;
+is("@told", 'queueTable', 'the log tells which table is throttled, once');
+proxy->clear_faults;
+
+#
 # What nobody expected
 #
 refuse('UpdateItem', 'SurpriseException', 'a surprising text');

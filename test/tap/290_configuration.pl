@@ -148,8 +148,13 @@ my $exposed = qr/WARNING: +every user of this machine can read/;
 chmod 0755, "$open";
 write_file("$open/secret.conf",
 	"ddblock.access_key_id = 'test'\nddblock.secret_access_key = 'laidOpen'\n", 0644);
-write_file("$open/credentials",
-	"[default]\naws_access_key_id = test\naws_secret_access_key = laidOpen\n", 0644);
+write_file("$open/$_->[0].conf", "ddblock.$_->[1]\n", 0644)
+  foreach [ 'token', q{session_token = 'laidOpen'} ], [ 'proxy', q{proxy = 'http://me:laidOpen@127.0.0.1:1'} ],
+  [ 'name', q{proxy = 'http://127.0.0.1:1'} ];
+my $keys = "aws_access_key_id = test\naws_secret_access_key = laidOpen\n";
+write_file("$open/$_->[0]", $_->[1], 0644)
+  foreach [ 'credentials', "[default]\n$keys" ], [ 'config', "[default]\n$keys" ], [ 'keys', "[keys]\n$keys" ],
+  [ 'role', "[default]\nrole_arn = arn:aws:iam::123456789012:role/r\nsource_profile = keys\n" ];
 my $careless = new_cluster('careless', table => 0,
 	conf => $quiet . "include '$open/secret.conf'\n");
 $careless->wait_for_log(qr/$exposed "\Q$open\E\/secret\.conf", which contains ddblock's secret/);
@@ -161,14 +166,26 @@ like($careless->safe_psql('postgres', q{SELECT ddb_lock_acquire('a')}), qr/^\d+$
 is(times_logged($careless, $exposed), 1, 'the warning comes once');
 $careless->stop;
 
-my $shared = do
+# Whatever else is a secret: other settings, and files with the keys in use, also those that assume a role.
+my @others;
+foreach my $case ([ 'token', "include '$open/token.conf'\n", 'token.conf' ],
+	[ 'proxy', "include '$open/proxy.conf'\n", 'proxy.conf' ],
+	[ 'nobody', "include '$open/name.conf'\n" ],
+	[ 'shared', '', 'credentials', AWS_SHARED_CREDENTIALS_FILE => "$open/credentials" ],
+	[ 'configured', '', 'config', AWS_CONFIG_FILE => "$open/config" ],
+	[ 'role', '', 'keys', AWS_CONFIG_FILE => "$open/role", AWS_SHARED_CREDENTIALS_FILE => "$open/keys",
+		AWS_ENDPOINT_URL_STS => 'http://127.0.0.1:1' ])
 {
-	local $ENV{AWS_SHARED_CREDENTIALS_FILE} = "$open/credentials";
-	new_cluster('shared', table => 0, conf => $quiet
-		  . "ddblock.access_key_id = ''\nddblock.secret_access_key = ''\n");
-};
-$shared->wait_for_log(qr/$exposed "\Q$open\E\/credentials"/);
-$shared->stop;
+	my ($name, $conf, $file, %environment) = @$case;
+	local @ENV{ keys %environment } = values %environment;
+
+	push @others, new_cluster($name, extension => 0,
+		conf => $quiet . ($conf || "ddblock.access_key_id = ''\nddblock.secret_access_key = ''\n"));
+	wait_for { $others[-1]->log_contains(qr/ddblock uses lock table/) } 'the worker';
+	$others[-1]->wait_for_log(qr/$exposed "\Q$open\E\/$file"/) if $file;
+	$others[-1]->stop;
+	is(times_logged($others[-1], $exposed), $file ? 1 : 0, "$name: warned of " . ($file // 'nothing'));
+}
 
 # As it should be: the file's mode, or that of a folder above it.
 chmod 0600, "$open/secret.conf";
@@ -183,7 +200,7 @@ $careless->restart;
 like($careless->safe_psql('postgres', q{SELECT ddb_lock_acquire('a')}), qr/^\d+$/,
 	'or in a folder of its own');
 is(times_logged($careless, $exposed), 1, 'is not warned of');
-is(times_logged($_, 'laidOpen'), 0, 'no log has the secret') foreach $careless, $shared;
+is(times_logged($_, 'laidOpen'), 0, 'no log has the secret') foreach $careless, @others;
 $careless->stop;
 
 nothing_held_ok;

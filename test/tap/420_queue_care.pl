@@ -172,6 +172,69 @@ is($b->query_safe(q{SELECT oldest <= max(age), oldest > max(age) - interval '1 m
 wait_for { my @now = split /\|/, $one->safe_psql('postgres', $counted); "@now[0 .. 4]" eq
 	join ' ', map { $counts[$_] + (7, 3, 1, 2, 1)[$_] } 0 .. 4 } 'the counts of jobs: pushed, claimed, completed, failed, dead';
 
+# The value of each column, from items whose times are known: in minutes before now
+my $now = int(Time::HiRes::time() * 1000);
+sub ago { my ($minutes) = @_; return { N => $now - $minutes * 60000 }; }
+sub put
+{
+	my ($pk, $sk, %attributes) = @_;
+
+	dynamodb->call('PutItem', { TableName => $table, Item => { pk => { S => $pk }, sk => { S => $sk }, %attributes } });
+	return;
+}
+sub put_head
+{
+	my ($resource, $seq, $done, %attributes) = @_;
+
+	put("r#values#$resource", 'head', ready => { S => 'values' }, seq => { N => $seq }, done => { N => $done }, %attributes);
+	return;
+}
+sub job_key { my ($number) = @_; return sprintf('job#%019d', $number); }
+sub put_waiting { my ($resource, $number, $age, %more) = @_; put("r#values#$resource", job_key($number), payload => { S => '1' }, pushedAt => ago($age), %more); return; }
+sub values_are
+{
+	my ($columns, $from, @expected) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is($b->query_safe("SELECT $columns FROM ddb_queue_$from"), join("\n", @expected), "$columns of ddb_queue_$from");
+	return;
+}
+# Of times the milliseconds, of ages the hours
+sub ms { my ($column) = @_; return "(extract(epoch FROM $column) * 1000)::bigint"; }
+sub hours { my ($column) = @_; return "floor(extract(epoch FROM $column) / 3600)"; }
+
+put_head('late', 5, 3, due => ago(90));
+put_waiting('late', 4, 130, id => { S => 'four' });
+put_waiting('late', 5, 70);
+put_head('paused', 2, 1, due => ago(630), paused => { N => 1 });
+put_waiting('paused', 2, 190);
+put_head('rides', 2, 1, due => ago(30), job_key(2) => { M => { payload => { S => '1' }, pushedAt => ago(250), id => { S => 'two' } } });
+put_head('tried', 2, 0, due => ago(330), retryAt => ago(-120), attempts => { N => 2 }, lastError => { S => 'no' });
+put_waiting('tried', $_, 10) foreach 1, 2;
+put_head('finished', 3, 3, due => ago(930), attempts => { N => 1 });
+put('r#values#idle', 'head', seq => { N => 1 }, done => { N => 1 }, paused => { N => 1 });
+put('dead#values', job_key(7) . '#late', resource => { S => 'late' }, number => { N => 7 }, payload => { S => '{"a":1}' },
+	pushedAt => ago(90), due => ago(80), attempts => { N => 3 }, lastError => { S => 'never' });
+
+values_are('resource, depth, attempts, ' . ms('due') . ', paused, last_error', q{depths('values') ORDER BY 1},
+	"late|2|0|@{[ ago(90)->{N} ]}|f|", "paused|1|0|@{[ ago(630)->{N} ]}|t|", "rides|1|0|@{[ ago(30)->{N} ]}|f|",
+	"tried|2|2|@{[ ago(-120)->{N} ]}|f|no");
+values_are('resource, depth, attempts, due, paused, last_error', q{depths('values', 'idle')}, 'idle|0|0||t|');
+values_are('count(*)', q{depths('values', 'finished')}, 0);
+values_are('resource, number, id, ' . ms('pushed_at') . ', ' . hours('age') . ', attempts', q{list('values') ORDER BY 1, 2},
+	"late|4|four|@{[ ago(130)->{N} ]}|2|0", "late|5||@{[ ago(70)->{N} ]}|1|0", "paused|2||@{[ ago(190)->{N} ]}|3|0",
+	"rides|2|two|@{[ ago(250)->{N} ]}|4|0", "tried|1||@{[ ago(10)->{N} ]}|0|2", "tried|2||@{[ ago(10)->{N} ]}|0|0");
+values_are('id, resource, number, payload, ' . ms('pushed_at') . ', ' . ms('died_at') . ', attempts, last_error', q{list('values', dead => true)},
+	job_key(7) . qq(#late|late|7|{"a": 1}|@{[ ago(90)->{N} ]}|@{[ ago(80)->{N} ]}|3|never));
+my $summary = 'resources, depth, ' . hours('oldest') . ', ' . hours('overdue') . ', retrying, paused, dead';
+values_are($summary, q{summary('values')}, '4|6|4|1|1|1|1');
+is($b->query_safe(qq{SELECT ddb_queue_pause('values', '$_')}), 't', "$_ is paused") foreach 'late';
+values_are($summary, q{summary('values')}, '4|6|4|0|1|2|1');
+is($b->query_safe(qq{SELECT ddb_queue_pause('values', '$_')}), 't', "$_ is paused") foreach 'rides';
+values_are("overdue = '0'", q{summary('values')}, 't');
+is($b->query_safe(q{SELECT ddb_queue_drop('values', 'finished')}), 0, 'what is finished is not dropped');
+dynamodb->call('DeleteItem', { TableName => $table, Key => { pk => { S => 'r#values#finished' }, sk => { S => 'head' } } });
+
 my ($dead) = @{ dynamodb->call('Query', { TableName => $table, KeyConditionExpression => 'pk = :pk',
 		ExpressionAttributeValues => { ':pk' => { S => 'dead#q' } } })->{Items} };
 is($b->query_safe(q{SELECT ddb_queue_redrive('q')}), '1', 'it is pushed anew');
@@ -206,9 +269,10 @@ is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 3)}), 'f', 'once');
 is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 99)}), 'f', 'what is not there is not');
 complete($a, 'many', 1);
 wait_for { is_released('queue/q/many') } 'its lock to be free';
+is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 1)}), 'f', 'the one that was finished last is not');
 is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 2)}),
 	't', 'the next job is cancelled while nobody works on it');
-is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 1)}), 'f', 'a finished one is not');
+is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 1)}), 'f', 'nor one that was finished before');
 is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 3)}), 'f',
 	'nor one that was cancelled before it became the next one');
 wait_for { $got = next_of($a, 'many') } 'the next job comes';
@@ -268,12 +332,16 @@ like($a->error_of(q{SELECT ddb_queue_push('q', 'stray', to_jsonb(repeat('x', 500
 # Purge: items of finished jobs, and nothing else
 #
 my $waiting = jobs_of('big');
+# 8 was finished last; of a resource with no head, everything up to the floor is finished, and there is none.
 dynamodb->call('PutItem', { TableName => $table,
-	Item => { pk => { S => 'r#q#many' }, sk => { S => 'job#' . ('0' x 18) . '1' },
-		payload => { S => '1' } } });
-is($b->query_safe(q{SELECT ddb_queue_purge()}), '1', 'what a finished job left is deleted');
+	Item => { pk => { S => "r#q#$_->[0]" }, sk => { S => 'job#' . ('0' x 18) . $_->[1] },
+		payload => { S => '1' } } }) foreach [ 'many', 1 ], [ 'many', 8 ], [ 'many', 9 ], [ 'headless', 1 ];
+is($b->query_safe(q{SELECT ddb_queue_purge()}), '2', 'what finished jobs left is deleted');
 is($b->query_safe(q{SELECT ddb_queue_purge()}), '0', 'once');
 is(jobs_of('big'), $waiting, 'and no job that waits');
+dynamodb->call('DeleteItem', { TableName => $table,
+	Key => { pk => { S => "r#q#$_->[0]" }, sk => { S => 'job#' . ('0' x 18) . $_->[1] } } })
+  foreach [ 'many', 9 ], [ 'headless', 1 ];
 
 #
 # In the database's transaction: once, and the outbox
