@@ -324,29 +324,40 @@ is($one->safe_psql('postgres', q{SELECT blocked_by_pid IS NULL, blocked_by_owner
 $other->result;
 like($other->messages, qr/55P03.*\(this cluster\), detached, host .*, user /s, 'the message says who has detached it');
 
-# Canceled, or terminated: nobody holds the lock.
+# Canceled, or terminated, while the worker is stopped: nobody holds the locks when it goes on.
+my %ends = (
+	ddb_lock_detach => [ q{ddb_lock_acquire('%1$s')}, q{ddb_lock_detach('%1$s', '1h')} ],
+	ddb_lock_release => [ q{ddb_lock_acquire('%1$s')}, q{ddb_lock_release('%1$s')} ],
+	ddb_lock_release_all => [ q{ddb_lock_acquire_all('{%1$s, %1$s/2}')}, q{ddb_lock_release_all()} ],
+	ddb_lock_release_shared => [ q{ddb_lock_acquire_shared('%1$s')}, q{ddb_lock_release_shared('%1$s')} ],
+	ddb_semaphore_release => [ q{ddb_semaphore_acquire('%1$s', 3, 2)}, q{ddb_semaphore_release('%1$s')} ]);
+my %ending = map { $_ => session($one) } keys %ends;
+my $of_ending = 'pid IN (' . join(', ', map { backend_pid($_) } values %ending) . ')';
 foreach (['cancel', qr/57014/], ['terminate', qr/57P01|server closed/])
 {
 	my ($what, $expected) = @$_;
-	my $ending = session($one);
-	my $pid = backend_pid($ending);
 	my $stopped = worker_pid($one);
 
-	take($ending, 'e');
+	$ending{$_}->query_safe(sprintf "SELECT $ends{$_}[0]", $_) foreach keys %ends;
 	kill 'STOP', $stopped;
-	$ending->send(q{SELECT ddb_lock_detach('e', '1h')});
+	$ending{$_}->send(sprintf "SELECT $ends{$_}[1]", $_) foreach keys %ends;
 	wait_for { $one->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity
-		WHERE pid = $pid AND state = 'active' AND wait_event_type = 'Extension'") } 'the call';
-	$one->safe_psql('postgres', "SELECT pg_${what}_backend($pid)");
-	$ending->result;
-	like($ending->messages, $expected, "ddb_lock_detach: $what");
-	$ending->quit if $what eq 'cancel';
-	$ending->gone if $what eq 'terminate';
+		WHERE $of_ending AND state = 'active' AND wait_event_type = 'Extension'") eq keys %ends } 'the calls';
+	$one->safe_psql('postgres', "SELECT pg_${what}_backend(pid) FROM pg_stat_activity WHERE $of_ending");
+	foreach my $function (sort keys %ends)
+	{
+		$ending{$function}->result;
+		like($ending{$function}->messages, $expected, "$function: $what");
+	}
 	kill 'CONT', $stopped;
-	wait_for { is_released('e') } 'the release';
-	wait_for { shown('e') eq '' } 'the end of the hold';
-	pass('nobody holds the lock');
+	foreach my $name (sort map { ($_, "$_/2") } keys %ends)
+	{
+		wait_for { is_released($name) } "the release of $name";
+		wait_for { shown($name) eq '' } "the end of the hold on $name";
+	}
+	pass('nobody holds the locks');
 }
+$_->gone foreach values %ending;
 
 # Loss
 my $lost_before = stat_of($one, undef, 'lost_deleted');

@@ -131,6 +131,56 @@ is($other->query_safe(q{SELECT ddb_lock_acquire('short', at_least => '1 s') > 0,
 is($other->query_safe(q{SELECT ddb_lock_acquire('short') > 0, ddb_lock_release('short')}), 't|t',
 	'is waited for');
 
+#
+# What was asked for at the acquire is done however the lock is released.
+#
+my %asked = (
+	minimum => [ q{ddb_lock_acquire(%s, at_least => '1 hour')}, sub { $_[0]->{isReleased} && $_[0]->{keptUntil} } ],
+	plain => [ q{ddb_lock_acquire(%s)}, sub { $_[0]->{isReleased} && !$_[0]->{keptUntil} } ],
+	attributes => [ q{ddb_lock_acquire(%s, data => 'd', attributes => '{"x": 1}')},
+		sub { $_[0]->{isReleased} && !grep { $_[0]->{$_} } qw(data x attributeNames) } ],
+	limit => [ q{ddb_lock_acquire(%s, at_least => '1 hour', at_most => '1 hour')}, sub { $_[0]->{isReleased} && $_[0]->{keptUntil} } ]);
+my %transaction = map { $_ => [ $asked{$_}[0] =~ s/ddb_lock/ddb_xact_lock/r, $asked{$_}[1] ] } qw(minimum plain attributes);
+my $helper = session($one);
+$session = session($one);
+my @ways = (
+	[ ddb_lock_release => \%asked, sub { $_[0]->query_safe("SELECT ddb_lock_release('$_')") foreach @{ $_[1] } } ],
+	[ ddb_lock_release_nowait => \%asked, sub { $_[0]->query_safe("SELECT ddb_lock_release_nowait('$_')") foreach @{ $_[1] } } ],
+	[ ddb_lock_release_all => \%asked, sub { $_[0]->query_safe('SELECT ddb_lock_release_all()') } ],
+	[ 'DISCARD ALL' => \%asked, sub { $_[0]->query_safe('DISCARD ALL') } ],
+	[ COMMIT => \%transaction, sub { $_[0]->query_safe('COMMIT') } ],
+	[ ROLLBACK => \%transaction, sub { $_[0]->query_safe('ROLLBACK') } ],
+	[ 'an error' => \%transaction, sub { $_[0]->error_of('SELECT 1 / 0'); $_[0]->query_safe('ROLLBACK') } ],
+	[ 'ROLLBACK TO' => \%transaction, sub { $_[0]->query_safe('ROLLBACK TO s; COMMIT') } ],
+	[ ddb_lock_release_detached => \%asked, sub {
+		$_[0]->query_safe("SELECT ddb_lock_release_detached('$_', ddb_lock_detach('$_', '1 hour'))") foreach @{ $_[1] } } ],
+	[ 'the time of a detached lock' => \%asked, sub { $_[0]->query_safe("SELECT ddb_lock_detach('$_', '10 ms')") foreach @{ $_[1] } } ],
+	[ 'the last who joined' => \%asked, sub {
+		foreach my $name (@{ $_[1] })
+		{
+			my $token = $_[0]->query_safe("SELECT ddb_lock_token('$name')");
+
+			$helper->query_safe("SELECT ddb_lock_join('$name', $token)");
+		}
+		$_[0]->query_safe('SELECT ddb_lock_release_all()');
+		$helper->query_safe('SELECT ddb_lock_release_all()'); } ],
+	[ pg_terminate_backend => \%asked, sub { my $pid = backend_pid($_[0]); $_[0]->ask("SELECT pg_terminate_backend($pid)"); } ]);
+foreach (@ways)
+{
+	my ($way, $asked, $release) = @$_;
+	my %name = map { $_ => "$way/$_" } sort keys %$asked;
+	my @names = map { $name{$_} } sort keys %name;
+
+	$session->query_safe('BEGIN') if $asked == \%transaction;
+	$session->query_safe('SAVEPOINT s') if $way =~ /TO$/;
+	$session->query_safe('SELECT ' . join(', ', map { sprintf $asked->{$_}[0], "'$name{$_}'" } sort keys %$asked));
+	$release->($session, \@names);
+	wait_for { !grep { !is_released($_) } @names } "the release by $way";
+	is(join(' ', grep { !$asked->{$_}[1]->(dynamodb->item($name{$_}) // {}) } sort keys %$asked), '', "$way: does what the acquire has asked for");
+}
+$session->gone;
+$helper->quit;
+
 # A detached lock, released by its token.
 foreach my $keep ('', ', keep => false')
 {

@@ -142,6 +142,62 @@ wait_for { $one->start(fail_ok => 1) } 'the start';
 $_->gone foreach @sessions;
 freed_ok('started after the postmaster was killed');
 
+# What a lock is when the cluster dies says whether it is freed at once, or left to its lease because
+# something may still work under it.  %s is the name, %d the token.
+my @states = (
+	[ freed => 'joined', 'joiner: ddb_lock_join(%s, %d)' ],
+	[ freed => 'joined, its taker gone', 'joiner: ddb_lock_join(%s, %d)', 'taker: ddb_lock_release(%s)' ],
+	[ left => 'detached', q{taker: ddb_lock_detach(%s, '1h')} ],
+	[ left => 'detached and joined', q{taker: ddb_lock_detach(%s, '1h')}, 'joiner: ddb_lock_join(%s, %d)' ],
+	[ freed => 'detached, joined, ended', q{taker: ddb_lock_detach(%s, '1h')}, 'joiner: ddb_lock_join(%s, %d)',
+		'taker: ddb_lock_release_detached(%s, %d)' ],
+	[ freed => 'joined, detached, ended', 'joiner: ddb_lock_join(%s, %d)', q{taker: ddb_lock_detach(%s, '1h')},
+		'joiner: ddb_lock_release_detached(%s, %d)' ],
+	[ freed => 'detached, joined, over', q{taker: ddb_lock_detach(%s, '1s')}, 'joiner: ddb_lock_join(%s, %d)', 'over' ],
+	[ left => 'to outlive', 'taker: ddb_lock_outlive(%s)' ],
+	[ left => 'to outlive by who joined', 'joiner: ddb_lock_join(%s, %d)', 'joiner: ddb_lock_outlive(%s)' ],
+	[ freed => 'not to outlive after all', 'joiner: ddb_lock_join(%s, %d)', 'taker: ddb_lock_outlive(%s)', 'taker: ddb_lock_release(%s)' ],
+	[ freed => 'joined for two', 'joiner: ddb_lock_join(%s, %d)', 'joiner: ddb_lock_join(%s, %d)' ]);
+
+foreach my $worker_before (1, 0)
+{
+	my %session = map { $_ => session($one) } qw(taker joiner);
+
+	foreach my $state (@states)
+	{
+		my (undef, $name, @steps) = @$state;
+		my $token = $session{taker}->query_safe("SELECT ddb_lock_acquire('$name', $lease)");
+
+		foreach my $step (@steps)
+		{
+			my ($who, $call) = $step =~ /^(\w+): (.*)/;
+
+			$session{$who}->query_safe('SELECT ' . $call =~ s/%s/'$name'/r =~ s/%d/$token/r) if $who;
+			wait_for { $session{taker}->query_safe(
+				"SELECT count(*) FROM ddb_locks WHERE name = '$name' AND scope = 'detached'") eq '0' } 'the end of its time' if !$who;
+		}
+	}
+	my @left = map { $_->[1] } grep { $_->[0] eq 'left' } @states;
+	if ($worker_before)
+	{
+		my $before = worker_pid($one);
+
+		kill 'TERM', $before;
+		wait_for { (worker_pid($one) // $before) != $before } 'the next worker';
+	}
+	$one->stop('immediate');
+	$_->gone foreach values %session;
+	$one->start;
+	foreach my $name (map { $_->[1] } grep { $_->[0] eq 'freed' } @states)
+	{
+		wait_for { is_released($name) } "the release of what was $name";
+		pass("free at once: $name");
+	}
+	wait_for { journals == 1 } 'the journal to be done with';
+	is(join('; ', grep { is_released($_) } @left), '', 'what a detached hold was on, or may outlive its session, is left to its lease');
+	dynamodb->delete_item($_) foreach @left;
+}
+
 # The directory is known by where the server works, not by what it is called.
 my $elsewhere = $one->data_dir . '.moved';
 rename $one->data_dir, $elsewhere;

@@ -1,9 +1,9 @@
-# ddblock.lock_prefix, and each function that takes a name.  The functions and their arguments come
-# from pg_proc, so that a new one is not left out.
+# ddblock.lock_prefix: each function that takes a name, and each kind of row that a view has.  The
+# functions and their arguments come from pg_proc, so that a new one is not left out.
 
 use DDBLock::Test;
 
-my $node = new_cluster('one');
+my $node = new_cluster('one', through => proxy);
 
 $node->safe_psql('postgres', 'SELECT ddb_queue_table_create()');
 
@@ -99,5 +99,50 @@ cmp_ok($tested, '>', 60, 'so many arguments');
 like(error_under('queue/mine/', q{SELECT ddb_lock_release_detached('other', token => 1)}), $refused,
 	'nor is a lock that another session has left to the cluster');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM ddb_locks'), '0', 'what is refused leaves nothing held');
+
+#
+# Rows of views: of each kind one under the prefix, and one that is not
+#
+$node->append_conf('postgresql.conf', "ddblock.leaderships = 'mine/leadership, other/leadership'\n");
+$node->reload;
+my $control = session($node);
+my ($holder, $joins) = map { session($node) } 1, 2;
+my (@busy, @lost);
+$holder->query_safe('BEGIN');
+proxy->fault('drop', operation => 'UpdateItem', match => '"(mine|other)/acquiring"', count => -1);
+foreach my $side ('mine', 'other')
+{
+	my $token = $holder->query_safe("SELECT ddb_lock_acquire('$side/session')");
+
+	$joins->query_safe("SELECT ddb_lock_join('$side/session', $token)");
+	$holder->query_safe(qq{SELECT ddb_xact_lock_acquire('$side/transaction'), ddb_lock_acquire_shared('$side/shared'),
+		ddb_semaphore_acquire('$side/semaphore', 2), ddb_lock_acquire('$side/both'), ddb_xact_lock_acquire('$side/both'),
+		ddb_lock_acquire('$side/detached') > 0 AND ddb_lock_detach('$side/detached', '1h') > 0});
+	$joins->query_safe(qq{SELECT ddb_lock_acquire('$side/lost'), ddb_lock_acquire('$side/releasing')});
+	dynamodb->delete_item("$side/lost");
+	push @busy, session($node);
+	$busy[-1]->send("SELECT ddb_lock_acquire('$side/session')");	# waits
+	wait_for_waiters($node, "$side/session", 1);
+	push @busy, session($node);
+	$busy[-1]->send("SELECT ddb_lock_acquire('$side/acquiring', wait => '1 h')");
+}
+proxy->fault('drop', operation => 'UpdateItem', match => '"(mine|other)/releasing"', count => -1);
+$joins->query_safe(qq{SELECT ddb_lock_release_nowait('$_/releasing')}) foreach 'mine', 'other';
+my $rows = q{SELECT name, scope, state, joined FROM ddb_locks ORDER BY 1, 2, 3, 4};
+my @kinds = ('acquiring||acquiring|', 'both|session+transaction|held|f', 'detached|detached|held|f', 'leadership|leadership|held|f',
+	'lost|session|lost|f', 'releasing||releasing|', 'semaphore|session|held|f', 'session|session|held|f', 'session|session|held|t',
+	'session||waiting|', 'shared|session|held|f', 'transaction|transaction|held|f');
+my $all;
+wait_for { ($all = $control->query_safe($rows)) eq join "\n", map { my $side = $_; map { "$side/$_" } @kinds } 'mine', 'other' }
+'a row of each kind';
+$control->query_safe(q{SET ddblock.lock_prefix = 'mine/'});
+is($control->query_safe($rows), join("\n", map { "mine/$_" } @kinds), 'ddb_locks has what is under the prefix, and nothing else');
+is($control->query_safe('SELECT name FROM ddb_leaderships'), 'mine/leadership', '... ddb_leaderships, too');
+is($control->query_safe(q{SELECT DISTINCT starts_with(name, 'mine/') FROM ddb_lock_list()}), 't', '... and ddb_lock_list()');
+$control->query_safe('RESET ddblock.lock_prefix');
+proxy->clear_faults;
+$_->quit foreach $holder, $joins, $control;
+$_->result foreach @busy;
+$_->quit foreach @busy;
 
 done_testing;

@@ -120,4 +120,71 @@ like(latin1_says("SELECT owner FROM ddb_lock_info('x')"), qr/ERROR:  22P05: the 
 like(latin1_says("SELECT name, owner FROM ddb_lock_list('x')"),
 	qr/^x\|\n.*NOTICE:  22P05: the owner of a lock/s, '... null in a list');
 
+$holder->query_safe('SELECT ddb_lock_release_all()');
+
+#
+# Texts of limited size: their bytes count in UTF-8, and no character is cut in two.
+#
+my %encodings = (	# database, a character that has that many bytes in UTF-8 and in its encoding
+	UTF8 => [ 'utf8', "\xe2\x82\xac", 3, 3 ], LATIN1 => [ "\xe9" x 60, "\xc3\xa9", 2, 1 ],
+	WIN1252 => [ 'win1252', "\xe2\x82\xac", 3, 1 ], EUC_JP => [ 'euc_jp', "\xe6\x97\xa5", 3, 2 ]);
+latin1(q{CREATE DATABASE "} . "\xc3\xa9" x 60 . q{" TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'});
+$node->safe_psql('postgres', "CREATE DATABASE \L$_\E TEMPLATE template0 ENCODING '$_' LC_COLLATE 'C' LC_CTYPE 'C'") foreach 'WIN1252', 'EUC_JP';
+sub fits { my ($characters, $bytes, $room) = @_; return $characters * $bytes <= $room ? $characters : int($room / $bytes); }
+
+foreach my $encoding (sort keys %encodings)
+{
+	my ($database, $char, $bytes, $own_bytes) = @{ $encodings{$encoding} };
+	my ($one, $two) = map { session($node, $database) } 1, 2;
+	my $count = int(60 / $own_bytes);
+	my $role = $char x $count;
+	my $in_item = $char x fits($count, $bytes, 127);
+	my $in_slot = $char x fits($count, $bytes, 63);
+	my $database_in_slot = $database =~ /^\w+$/a ? $database : $in_slot;
+	my $database_in_item = $database =~ /^\w+$/a ? $database : $in_item;
+
+	$one->query_safe('CREATE EXTENSION ddblock') if $database ne 'utf8';
+	$one->query_safe(qq{CREATE ROLE "$role" SUPERUSER});
+	$_->query_safe(qq{SET SESSION AUTHORIZATION "$role"}) foreach $one, $two;
+	$one->query_safe(qq{SELECT ddb_lock_acquire('$encoding/a$role')});
+	$two->query_safe(qq{SELECT ddb_lock_acquire('$encoding/b$role')});
+	is($one->query_safe(qq{SELECT usename, datname FROM ddb_locks WHERE name = '$encoding/a$role'}), "$in_item|$database_in_item",
+		"$encoding: ddb_locks has user and database of a holder");
+	is($one->query_safe(qq{SELECT usename, datname FROM ddb_lock_info('$encoding/a$role')}), "$in_item|$database_in_item", '... its item, too');
+
+	# The detail of a deadlock shows 100 bytes of a name.
+	my $name_shown = "$encoding/%s" . $char x fits($count, $bytes, 100 - length("$encoding/a")) . (length("$encoding/a$role") > 100 ? '...' : '');
+	$one->send(qq{SELECT ddb_lock_acquire('$encoding/b$role')});
+	my $waiters = wait_for { $two->query_safe(q{SELECT usename, datname FROM ddb_locks WHERE state = 'waiting'}) } 'the waiter';
+	is($waiters, "$in_slot|$database_in_slot", '... and of who waits');
+	my $deadlock = $two->error_of(qq{SELECT ddb_lock_acquire('$encoding/a$role')});
+	like($deadlock, qr/40P01.*lock "\Q$_\E"/s, 'a deadlock names the lock') foreach map { sprintf $name_shown, $_ } 'a', 'b';
+	$two->query_safe('SELECT ddb_lock_release_all()');
+	$one->result;
+	$one->query_safe('SELECT ddb_lock_release_all()');
+
+	$one->query_safe(qq{SELECT ddb_lock_acquire('$encoding/lost', lease => '4 s', at_most => '1 s')});
+	my $loss = wait_for { $two->query_safe(q{SELECT last_loss FROM ddb_stats WHERE last_loss ~ '} . "$encoding/lost'") } 'the loss';
+	like($loss, qr/user "$in_slot", database "$database_in_slot"/, 'so does the last loss');
+	$one->ask('SELECT ddb_lock_release_all()');
+
+	# 2,048 bytes of a name, 900 of a resource, 255 of an id, 1,024 of an error
+	foreach ([ 2048, q{ddb_lock_try_acquire(%s)} ], [ 900, qq{ddb_queue_push('$encoding-r', %s, '1')} ],
+		[ 255, qq{ddb_queue_push('$encoding-i', 'r', '1', id => %s)} ])
+	{
+		my ($room, $call) = @$_;
+		my $most = sprintf q{repeat('x', %d) || repeat('%s', %d)}, $room % $bytes, $char, $room / $bytes;
+
+		is($one->query_safe(sprintf "SELECT $call IS NOT NULL", $most), 't', "$room bytes in UTF-8");
+		like($one->error_of(sprintf "SELECT $call", "$most || 'x'"), qr/22023: /, '... and not more');
+	}
+	$one->query_safe('SELECT ddb_lock_release_all()');
+	my $start = 1024 % $bytes == 0 ? 'x' : '';
+	$one->query_safe(qq{SELECT ddb_queue_push('$encoding-e', 'r', '1')});
+	$one->query_safe(qq{SELECT ddb_queue_fail('$encoding-e', 'r', number, '$start' || repeat('$char', 1000)) FROM ddb_queue_claim('$encoding-e')});
+	is($one->query_safe(qq{SELECT last_error FROM ddb_queue_depths('$encoding-e')}), $start . $char x fits(1000, $bytes, 1024 - length $start),
+		'an error ends with a whole character');
+	$_->quit foreach $one, $two;
+}
+
 done_testing;
