@@ -49,7 +49,7 @@ EXECUTE failures('name', ARRAY['NULL', '''''', 'repeat(''x'', 2049)', 'repeat(''
                                'repeat(''x'', 2047) || ''é''', 'repeat(''x'', 1000000)']);
 
 -- A lease takes 2 seconds to 1 day.
-EXECUTE failures('lease', ARRAY['''0''', '''-20 s''', '''1.999 s''', '''1 day 1 ms''',
+EXECUTE failures('lease', ARRAY['''0''', '''-20 s''', '''1.999999 s''', '''1 day 1 us''',
                                 '''2 days''', '''-1 day''', '''1 month''', '''-1 year''',
                                 '''1 month -30 days 20 s''', '''178000000 years''']);
 

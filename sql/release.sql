@@ -24,6 +24,37 @@ SELECT i, held FROM generate_series(0, 4) AS i, ddb_lock_info('all/' || i);
 SELECT * FROM mine;
 
 --
+-- Who releases before COMMIT what others then act on gets a warning.
+--
+CREATE TABLE written (n int);
+SELECT ddb_lock_acquire(name) > 0 AS acquired FROM unnest(ARRAY['a', 'b', 'c', 'd', 'e', 'twice', 'twice']) AS name;
+SELECT ddb_xact_lock_acquire('mine') > 0 AS acquired, ddb_lock_acquire_shared('shared') > 0 AS acquired,
+       ddb_semaphore_acquire('permits', 2) > 0 AS acquired;
+BEGIN;
+SELECT ddb_xact_lock_acquire('c') > 0 AS acquired;
+SELECT count(*) FROM written;
+SELECT ddb_lock_release('a');
+INSERT INTO written VALUES (1);
+SELECT ddb_lock_release('twice');
+SELECT ddb_lock_release('c');
+SELECT ddb_semaphore_release('permits');
+SELECT ddb_lock_release('b');
+SELECT ddb_lock_release_shared('shared');
+SELECT ddb_lock_release_nowait('d');
+SELECT ddb_lock_acquire('a') > 0 AS acquired;
+SELECT ddb_lock_release_all();
+COMMIT;
+
+-- The next holder's call of the fence function waits.
+SELECT ddb_lock_acquire('a') > 0 AS acquired;
+BEGIN;
+SELECT ddb_fence_check('a', ddb_lock_require('a'));
+SELECT ddb_lock_release('a');
+COMMIT;
+DROP TABLE written;
+DELETE FROM ddb_fences WHERE resource = 'a';
+
+--
 -- DISCARD ALL frees session scope, as it frees advisory locks.
 --
 SELECT ddb_lock_acquire('a') > 0 AS acquired;

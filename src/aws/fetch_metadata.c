@@ -62,6 +62,9 @@ take(aws_fetch *fetch, const aws_result *result)
 								  "instance's metadata must be 2 or more", result->problem);
 		if (status == 403)
 			return aws_fetch_fail(fetch, "token: HTTP status 403, the service is switched off");
+		if (status == 404 || status == 405)
+			return aws_fetch_fail(fetch, "token: HTTP status %d, the service lacks version 2 "
+								  "(IMDSv2), which ddblock needs", status);
 		return take_line(fetch, result, "token", fetch->token, sizeof(fetch->token));
 	}
 	if (fetch->plan.from.metadata.region)

@@ -3,7 +3,8 @@
  * fetch_process.c
  *	  Credentials that a command prints: credential_process.
  *
- * No message shows the command or its output: both may contain secrets.
+ * No message shows the command or its output: both may contain secrets.  The caller logs the end of
+ * its error output.
  *
  *-------------------------------------------------------------------------
  */

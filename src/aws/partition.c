@@ -66,6 +66,8 @@ aws_wrong_region(const char *text)
 		return "not the name of a Region";
 	if (strncasecmp(text, "fips-", 5) == 0 || ends_in(text, "-fips"))
 		return "not the name of a Region: set AWS_USE_FIPS_ENDPOINT to \"true\" for FIPS";
+	if (strchr("0123456789", text[len - 1]) != NULL && strpbrk(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != NULL)
+		return "not the name of a Region: those of AWS have no capital letters";
 	return NULL;
 }
 

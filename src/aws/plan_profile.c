@@ -116,6 +116,19 @@ is_word(const char *text)
 		text[strspn(text, AWS_LETTERS_DIGITS "+=,.@_-")] == '\0';
 }
 
+/* The session's property, which the profile may repeat. */
+static bool
+get_of_session(const aws_profile *profile, const char *session, const char *property,
+			   char *value, size_t size)
+{
+	char		repeated[AWS_TEXT_SIZE];
+
+	(void) snprintf(repeated, sizeof(repeated), "%s", value);
+	return ini_get(profile->config.text, "sso-session", session, property, NULL, value,
+				   size) != INI_TOO_LONG &&
+		(repeated[0] == '\0' || strcmp(repeated, value) == 0);
+}
+
 static aws_found
 find_sso(const aws_search *s, const aws_profile *profile)
 {
@@ -135,20 +148,13 @@ find_sso(const aws_search *s, const aws_profile *profile)
 		return AWS_BROKEN;
 	if (session[0] != '\0')
 	{
-		ini_slice	config = profile->config.text;
-
-		if (region[0] != '\0')
-			return refuse(s, profile, "sso_region can only be set in the section [sso-session]");
-		if (start_url[0] != '\0')
-			return refuse(s, profile, "sso_start_url can only be set in the section [sso-session]");
-		if (!ini_has_section(config, "sso-session", session))
+		if (!ini_has_section(profile->config.text, "sso-session", session))
 			return refuse(s, profile,
 						  "sso_session names a section [sso-session] that does not exist");
-		if (ini_get(config, "sso-session", session, "sso_region", NULL,
-					region, sizeof(region)) == INI_TOO_LONG ||
-			ini_get(config, "sso-session", session, "sso_start_url", NULL,
-					start_url, sizeof(start_url)) == INI_TOO_LONG)
-			return refuse(s, profile, "sso_session is too long");
+		if (!get_of_session(profile, session, "sso_region", region, sizeof(region)))
+			return refuse(s, profile, "sso_region is too long, or not that of the section [sso-session]");
+		if (!get_of_session(profile, session, "sso_start_url", start_url, sizeof(start_url)))
+			return refuse(s, profile, "sso_start_url is too long, or not that of the section [sso-session]");
 	}
 	if (region[0] == '\0' || start_url[0] == '\0')
 		return refuse(s, profile, "single sign-on needs sso_region and sso_start_url");

@@ -97,6 +97,9 @@ connect_to_server(void)
 	if (PQstatus(c) != CONNECTION_OK)
 	{
 		fprintf(stderr, "ddblock-run: %s", PQerrorMessage(c));
+		if (strstr(PQerrorMessage(c), "unsupported startup parameter") != NULL)
+			say("PgBouncer does not pass on PGOPTIONS, with which the command's sessions join the lock: "
+				"connect to the server itself");
 		exit(EXIT_OURS);
 	}
 	keep_session(c, WAIT_S);

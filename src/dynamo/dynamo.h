@@ -599,17 +599,23 @@ extern char *dynamo_build_update_ttl(const dynamo_table *table);
 extern char *dynamo_build_identify(const dynamo_table *table, const char *identity);
 extern char *dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan);
 
+/* Values of x-amz-crc32 and x-amzn-ErrorType, "" if absent. */
+typedef struct dynamo_headers
+{
+	const char *crc32;
+	const char *error_type;
+} dynamo_headers;
+
 /*
  * Reads the reply to an operation.  table: only a page needs it, for the names of
- * its keys; others may have NULL.  http_status is the HTTP status, crc the
- * value of x-amz-crc32 or NULL, count the number of statements sent (1 if not a
- * batch).  Always fills *reply; free it with dynamo_reply_free().
+ * its keys; others may have NULL.  http_status is the HTTP status, headers may be
+ * NULL, count is the number of statements sent (1 if not a batch).  Always fills *reply; free it with dynamo_reply_free().
  * reply->count == count unless memory was short (then 0 and status
  * DYNAMO_MALFORMED).  If the call failed as a whole, each result has the call's
  * status, type and message.
  */
 extern void dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op,
-						int count, int http_status, const char *crc,
+						int count, int http_status, const dynamo_headers *headers,
 						const char *body, size_t len);
 
 /* Fills *reply for a call without a reply: the transport failed with this status. */

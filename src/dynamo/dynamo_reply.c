@@ -27,6 +27,7 @@ typedef struct incoming
 	const dynamo_table *table;	/* of a page */
 	int			http_status;
 	bool		has_checksum;
+	const char *error_type;		/* a header's, "" if there is none */
 	const char *body;
 	size_t		len;
 } incoming;
@@ -117,18 +118,19 @@ append(char words[WORDS_SIZE], const char *more)
 }
 
 /*
- * Begins with "type: message", or with one of them if the other is missing.  A type may have a
- * prefix that ends with '#', or be NULL.
+ * Begins with "type: message", or with one of them if the other is missing.  A type may be NULL, have
+ * a prefix that ends with '#', and have something behind it that begins with ':'.
  */
 static void
 start_words(char words[WORDS_SIZE], const char *type, const cJSON *error)
 {
-	const char *hash = type != NULL ? strrchr(type, '#') : NULL;
+	const char *hash = type != NULL ? memchr(type, '#', strcspn(type, ":")) : NULL;
 	const char *message = dynamo_json_text(error, "message");
 
 	if (message == NULL)
 		message = dynamo_json_text(error, "Message");
 	dynamo_json_copy(words, DYNAMO_MESSAGE_SIZE / 2, hash != NULL ? hash + 1 : type);
+	words[strcspn(words, ":")] = '\0';
 	append(words, words[0] != '\0' && message != NULL && message[0] != '\0' ? ": " : "");
 	append(words, message);
 }
@@ -252,6 +254,8 @@ read_error(dynamo_reply *reply, const incoming *in, const cJSON *json)
 	const char *type = dynamo_json_text(json, "__type");
 	char		words[WORDS_SIZE];
 
+	if (type == NULL && in->error_type[0] != '\0')
+		type = in->error_type;
 	start_words(words, type, json);
 	if (in->op == DYNAMO_QUEUE_TRANSACT && in->http_status == 400 &&
 		strncmp(words, cancelled, strlen(cancelled)) == 0)
@@ -420,9 +424,11 @@ clear_results(dynamo_reply *reply)
 
 void
 dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op, int count,
-			int http_status, const char *crc, const char *body, size_t len)
+			int http_status, const dynamo_headers *headers, const char *body, size_t len)
 {
-	const incoming in = {op, table, http_status, crc != NULL, body, len};
+	const char *crc = headers != NULL ? headers->crc32 : "";
+	const incoming in = {op, table, http_status, crc[0] != '\0',
+	headers != NULL ? headers->error_type : "", body, len};
 	bool		too_long = len > DYNAMO_REPLY_MAX;
 	char		checksum[16];
 	cJSON	   *json;
@@ -430,7 +436,7 @@ dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op, int co
 	if (!start_reply(reply, count))
 		return;
 	snprintf(checksum, sizeof(checksum), "%lu", (unsigned long) crc32_of(body, len));
-	if (!too_long && crc != NULL && strcmp(crc, checksum) != 0)
+	if (!too_long && in.has_checksum && strcmp(crc, checksum) != 0)
 	{
 		reply->status = DYNAMO_UNKNOWN;
 		snprintf(reply->message, sizeof(reply->message),

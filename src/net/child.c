@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * child.c
- *	  Runs a command with the shell, and reads what it prints.
+ *	  Runs a command with the shell, and reads what it prints, and the end of its error output.
  *
  * The end of the pipe comes first, the end of the process a moment later: then it
  * is looked for every few milliseconds.
@@ -31,6 +31,8 @@
 #include <unistd.h>
 
 #define OUTPUT_MAX 65536
+#define ERRORS_MAX 1024			/* of its error output the end is kept, at least half of this */
+#define PIPE_READS 200			/* empty a pipe of 64 kB */
 #define EXIT_POLL_US 5000
 #define KILL_US 1000000			/* a process that takes longer to end is left alone */
 #define TOO_LONG "ran for too long"
@@ -46,24 +48,43 @@ struct child
 	bool		exited;			/* the command itself, with this status */
 	int			status;
 	int			fd;				/* its output; -1: at its end */
+	int			error_fd;		/* likewise */
 	int64_t		deadline;		/* microseconds, CLOCK_BOOTTIME */
 	const char *problem;		/* why it was killed, or NULL */
 	child_done_fn done;
 	void	   *arg;
 	size_t		len;
 	char		output[OUTPUT_MAX + 1];
+	size_t		errors_len;
+	char		errors[ERRORS_MAX + 1];
 };
 
 static void stop(child *c, const char *problem);
 
 static void
-close_output(child *c)
+close_end(child *c, int *fd)
 {
-	if (c->fd < 0)
+	if (*fd < 0)
 		return;
-	reactor_watch(c->reactor, c->fd, 0);
-	close(c->fd);
-	c->fd = -1;
+	reactor_watch(c->reactor, *fd, 0);
+	close(*fd);
+	*fd = -1;
+}
+
+/* False if there is none now. */
+static bool
+read_errors(child *c)
+{
+	ssize_t		got;
+
+	if (c->errors_len == ERRORS_MAX)
+		memmove(c->errors, c->errors + ERRORS_MAX / 2, c->errors_len -= ERRORS_MAX / 2);
+	got = c->error_fd < 0 ? 0 : read(c->error_fd, c->errors + c->errors_len, ERRORS_MAX - c->errors_len);
+	if (got == 0)
+		close_end(c, &c->error_fd);
+	if (got > 0)
+		c->errors_len += (size_t) got;
+	return got > 0;
 }
 
 /* Collects those of the group that have ended: is none left? */
@@ -91,9 +112,15 @@ collect(child *c)
 static void
 finish(child *c)
 {
-	child_end	end = {.problem = c->problem,.output = c->output,.len = c->len};
+	child_end	end = {
+		.problem = c->problem,.output = c->output,.len = c->len,.errors = c->errors
+	};
 
-	close_output(c);
+	close_end(c, &c->fd);
+	for (int i = 0; i < PIPE_READS && read_errors(c); i++)
+		;
+	close_end(c, &c->error_fd);
+	c->errors[c->errors_len] = '\0';
 	reactor_set_timer(c->reactor, -1);
 	c->running = false;
 	c->output[c->len] = '\0';
@@ -128,7 +155,7 @@ static void
 stop(child *c, const char *problem)
 {
 	(void) kill(-c->group, SIGKILL);
-	close_output(c);
+	close_end(c, &c->fd);
 	c->problem = problem;
 	c->stopping = true;
 	c->deadline = reactor_now_us() + KILL_US;
@@ -139,9 +166,15 @@ static void
 on_output(void *arg, int fd, int events)
 {
 	child	   *c = arg;
-	ssize_t		got = read(fd, c->output + c->len, OUTPUT_MAX + 1 - c->len);
+	ssize_t		got;
 
 	(void) events;
+	if (fd == c->error_fd)
+	{
+		(void) read_errors(c);
+		return;
+	}
+	got = read(fd, c->output + c->len, OUTPUT_MAX + 1 - c->len);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got > 0)
@@ -153,7 +186,7 @@ on_output(void *arg, int fd, int events)
 	}
 	else if (got <= 0)
 	{
-		close_output(c);
+		close_end(c, &c->fd);
 		look_for_exit(c);
 	}
 }
@@ -179,7 +212,7 @@ child_new(reactor *r)
 	if (c == NULL)
 		return NULL;
 	c->reactor = r;
-	c->fd = -1;
+	c->fd = c->error_fd = -1;
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
 	reactor_serve(r, on_output, on_timer, c);
 	return c;
@@ -210,7 +243,7 @@ child_kill(child *c)
 
 /* Signals as a program expects them, and no descriptor but the three. */
 static int
-spawn_shell(pid_t *pid, const char *command, int output)
+spawn_shell(pid_t *pid, const char *command, int output, int errors)
 {
 	char	   *const argv[] = {"sh", "-c", (char *) command, NULL};
 	posix_spawn_file_actions_t actions;
@@ -225,7 +258,7 @@ spawn_shell(pid_t *pid, const char *command, int output)
 	posix_spawnattr_init(&attributes);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, output, 1);
-	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, errors, 2);
 	posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
 							 POSIX_SPAWN_SETSIGDEF);
@@ -241,6 +274,7 @@ bool
 child_start(child *c, const char *command, int timeout_ms, child_done_fn done, void *arg)
 {
 	int			ends[2];
+	int			error_ends[2];
 	int			result;
 
 	if (!collect(c))
@@ -250,10 +284,19 @@ child_start(child *c, const char *command, int timeout_ms, child_done_fn done, v
 	}
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return false;
-	result = spawn_shell(&c->group, command, ends[1]);
+	if (pipe2(error_ends, O_CLOEXEC) != 0)
+	{
+		close(ends[0]);
+		close(ends[1]);
+		return false;
+	}
+	result = spawn_shell(&c->group, command, ends[1], error_ends[1]);
 	close(ends[1]);
+	close(error_ends[1]);
 	if (result == 0 && (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0 ||
-						!reactor_watch(c->reactor, ends[0], EPOLLIN)))
+						fcntl(error_ends[0], F_SETFL, O_NONBLOCK) != 0 ||
+						!reactor_watch(c->reactor, ends[0], EPOLLIN) ||
+						!reactor_watch(c->reactor, error_ends[0], EPOLLIN)))
 	{
 		result = errno;
 		(void) kill(-c->group, SIGKILL);
@@ -261,11 +304,13 @@ child_start(child *c, const char *command, int timeout_ms, child_done_fn done, v
 	if (result != 0)
 	{
 		close(ends[0]);
+		close(error_ends[0]);
 		errno = result;
 		return false;
 	}
 	c->fd = ends[0];
-	c->len = 0;
+	c->error_fd = error_ends[0];
+	c->len = c->errors_len = 0;
 	c->running = true;
 	c->stopping = c->exited = false;
 	c->problem = NULL;

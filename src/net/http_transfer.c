@@ -32,6 +32,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "aws/aws.h"
+
 #if LIBCURL_VERSION_NUM < 0x075700
 #error "libcurl 7.87 or later is needed"
 #endif
@@ -582,6 +584,13 @@ header_of(const http_transfer *t, const char *name)
 		header->value : "";
 }
 
+static void
+copy_header(const http_transfer *t, const char *name, char *to, size_t size)
+{
+	if (aws_is_visible_ascii(header_of(t, name)))
+		(void) aws_copy_text(header_of(t, name), to, size);
+}
+
 void
 http_transfer_ended(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 					http_reply *reply)
@@ -590,7 +599,6 @@ http_transfer_ended(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 
 	if (code == CURLE_OK && !refused)
 	{
-		const char *crc32 = header_of(t, "x-amz-crc32");
 		long		status = 0;
 
 		curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -599,8 +607,8 @@ http_transfer_ended(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 		reply->status = (int) status;
 		reply->body = t->reply;
 		reply->len = t->reply_len;
-		if (strlen(crc32) < sizeof(reply->crc32))
-			strcpy(reply->crc32, crc32);
+		copy_header(t, "x-amz-crc32", reply->crc32, sizeof(reply->crc32));
+		copy_header(t, "x-amzn-ErrorType", reply->error_type, sizeof(reply->error_type));
 		reply->date_s = curl_getdate(header_of(t, "Date"), NULL);
 		if (reply->date_s < 0)
 			reply->date_s = 0;

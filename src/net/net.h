@@ -77,6 +77,7 @@ typedef struct child_end
 	int			status;			/* of its exit */
 	char	   *output;			/* valid during the done function only; a NUL follows */
 	size_t		len;
+	const char *errors;			/* the end of its error output */
 } child_end;
 
 typedef void (*child_done_fn) (void *arg, const child_end *end);
@@ -148,6 +149,7 @@ typedef struct http_reply
 	const char *body;			/* valid during the done function only; a NUL follows */
 	size_t		len;
 	char		crc32[16];		/* x-amz-crc32, "" if absent */
+	char		error_type[256];	/* x-amzn-ErrorType, likewise; visible ASCII */
 	int64_t		date_s;			/* Date header, epoch seconds; 0 if absent */
 	const char *phase;			/* where it failed: "name resolution",
 								 * "connect", "proxy", "TLS", "request", "reply" */

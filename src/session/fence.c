@@ -30,6 +30,12 @@ FenceRequest(void)
 	fence_level = Max(fence_level, GetCurrentTransactionNestLevel());
 }
 
+bool
+FenceIsRequested(void)
+{
+	return fence_level > 0;
+}
+
 void
 FenceCommit(void)
 {

@@ -326,7 +326,7 @@ claim_locked(const QueueName *name, QueueClaim *claim, int64 attempts, int max_a
 	{
 		queue_memory_note(segment->memory, name->queue, name->resource, 0, 0);
 		QueueClaimEnd(claim);
-		return QUEUE_NOTHING;
+		return QUEUE_IN_VAIN;
 	}
 	queue_claim_take(&claim->is, &head->is, request.delay_ms, SegmentNow());
 	/*

@@ -88,5 +88,5 @@ QueueOwnRelease(QueueClaim *claim, const LockName *lock)
 
 	QueueClaimForget(claim);
 	if (is_valid)
-		(void) SessionRelease(lock, true);
+		(void) SessionRelease(lock, true, false);
 }

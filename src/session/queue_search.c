@@ -41,12 +41,15 @@ typedef struct Found
 
 /*
  * A resource that this session leaves alone until then: its lock was busy, or (foreign) this
- * database's encoding lacks a character of its next job.  key: "QUEUE/RESOURCE"
+ * database's encoding lacks a character of its next job.  Or one of which only the claim showed
+ * that no job is due (in_vain), because the index is late: the session does not leave it alone, but
+ * reads its head before the writes of the next claim.  key: "QUEUE/RESOURCE"
  */
 typedef struct Alone
 {
 	char		key[QUEUE_NAME_MAX + QUEUE_RESOURCE_MAX + 2];
 	bool		foreign;
+	bool		in_vain;
 	int64		until;
 	int64		pause;
 } Alone;
@@ -85,8 +88,16 @@ search_alone(const char *queue, const char *resource, HASHACTION action, bool *f
 	return hash_search(alone, key, action, found);
 }
 
+static bool
+was_in_vain(const char *queue, const char *resource)
+{
+	const Alone *entry = search_alone(queue, resource, HASH_FIND, NULL);
+
+	return entry != NULL && entry->in_vain;
+}
+
 static void
-leave_alone(const char *queue, const char *resource, bool foreign)
+leave_alone(const char *queue, const char *resource, QueueTry why)
 {
 	Alone	   *entry;
 	bool		found;
@@ -108,10 +119,13 @@ leave_alone(const char *queue, const char *resource, bool foreign)
 		}
 	}
 	entry = search_alone(queue, resource, HASH_ENTER, &found);
-	entry->foreign = foreign;
-	entry->pause = found ? Min(entry->pause * 2, ALONE_MOST_US) : ALONE_FIRST_US;
+	entry->foreign = why == QUEUE_FOREIGN;
+	entry->in_vain = why == QUEUE_IN_VAIN;
+	entry->pause = entry->in_vain ? 0 : found ?
+		Max(ALONE_FIRST_US, Min(entry->pause * 2, ALONE_MOST_US)) : ALONE_FIRST_US;
 	entry->until = SegmentNow() + entry->pause;
-	alone_until = Min(alone_until, entry->until);
+	if (!entry->in_vain)
+		alone_until = Min(alone_until, entry->until);
 }
 
 /*
@@ -141,9 +155,9 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, bo
 			break;
 		attempts = QUEUE_ATTEMPTS_UNKNOWN;
 	}
-	if (got == QUEUE_FOREIGN || (got == QUEUE_BUSY && !hinted))
-		leave_alone(search->queue, resource, got == QUEUE_FOREIGN);
-	else if (got != QUEUE_BUSY)
+	if (got == QUEUE_FOREIGN || got == QUEUE_IN_VAIN || (got == QUEUE_BUSY && !hinted))
+		leave_alone(search->queue, resource, got);
+	else if (got == QUEUE_CLAIMED || (got == QUEUE_NOTHING && !was_in_vain(search->queue, resource)))
 		(void) search_alone(search->queue, resource, HASH_REMOVE, NULL);
 	if (got == QUEUE_FOREIGN)
 	{
@@ -230,7 +244,9 @@ try_found_one(const QueueSearch *search, const Found *found)
 										 NULL, &attempts, resource) &&
 		attempts != QUEUE_ATTEMPTS_UNKNOWN;
 
-	return try_resource(search, found->resource, hinted ? attempts : found->attempts, hinted);
+	return try_resource(search, found->resource, hinted ? attempts :
+						was_in_vain(search->queue, found->resource) ? QUEUE_ATTEMPTS_UNKNOWN :
+						found->attempts, hinted);
 }
 
 static bool

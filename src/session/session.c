@@ -312,6 +312,26 @@ find_to_release(const LockName *name)
 	return held;
 }
 
+/*
+ * Its next holder may act on what is not committed yet, unless it waits for our fence.  Permits
+ * protect no data.  True if it has warned.
+ */
+static bool
+warn_uncommitted(const HeldLock *held)
+{
+	if (held->xact_depth > 0 || held->mode == MODE_SEMAPHORE || FenceIsRequested() ||
+		!TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		return false;
+	ereport(WARNING,
+			(errmsg("lock \"%s\" is released before the transaction commits what it has written",
+					Utf8ToMessage(held->name)),
+			 errdetail("Its next holder may not see these changes."),
+			 errhint("Release it after COMMIT, or acquire it for the transaction, with %s().",
+					 held->mode == MODE_SHARED ? "ddb_xact_lock_acquire_shared" :
+					 "ddb_xact_lock_acquire")));
+	return true;
+}
+
 static void
 let_go(const Ending *holds, int count)
 {
@@ -369,7 +389,7 @@ SessionEndHold(HeldLock *held, const LockName *name, MailboxRequest *request,
 }
 
 bool
-SessionRelease(const LockName *name, bool keep)
+SessionRelease(const LockName *name, bool keep, bool for_user)
 {
 	HeldLock   *held = find_to_release(name);
 	MailboxRequest request = {.kind = MAILBOX_RELEASE,.ask = {.ends_kept = !keep}};
@@ -382,6 +402,8 @@ SessionRelease(const LockName *name, bool keep)
 		HeldUncountSession(held, 1);
 		return true;
 	}
+	if (for_user)
+		(void) warn_uncommitted(held);
 	request.ask.valid_until = HeldValidUntil(held);
 	if (SessionEndHold(held, name, &request, MAILBOX_RELEASED, &loss) != NULL)
 		return true;
@@ -396,6 +418,8 @@ SessionLetGo(const LockName *name)
 
 	if (held == NULL)
 		return false;
+	if (held->session_depth == 1)
+		(void) warn_uncommitted(held);
 	HeldUncount(held, SCOPE_SESSION);
 	return true;
 }
@@ -459,6 +483,7 @@ int
 SessionReleaseAll(void)
 {
 	volatile int released = 0;
+	volatile bool warned = false;
 	int			count;
 
 	SessionAttach();
@@ -468,6 +493,8 @@ SessionReleaseAll(void)
 		{
 			if (held->session_depth > 0 && !HeldIsValid(held))
 				acknowledge_loss(held, Utf8ToMessage(held->name));
+			else if (held->session_depth > 0 && !warned)
+				warned = warn_uncommitted(held);
 		}
 		while ((count = release_next()) > 0)
 			released += count;

@@ -374,8 +374,9 @@ extern HeldLock *SessionAcquire(const LockName *name, const AcquireOptions *opti
  * Undoes one session-scoped acquisition, and waits for DynamoDB if it was the last one.  If there
  * was none, or the lease is lost, raises a WARNING and returns false.  Unless keep is set, also
  * ends an exclusive lock's minimum (lock_ask.at_least_ms), so that others can have the lock at once.
+ * for_user: raises a WARNING if others may act on what the transaction has not committed yet.
  */
-extern bool SessionRelease(const LockName *name, bool keep);
+extern bool SessionRelease(const LockName *name, bool keep, bool for_user);
 
 /*
  * Undoes one session-scoped acquisition as SessionRelease() does, but does not wait for DynamoDB.
@@ -472,6 +473,9 @@ extern void DropCheck(Oid class_id, Oid object_id);
  * TransactionAttach().
  */
 extern void FenceRequest(void);
+
+/* Has the transaction asked for a fence? */
+extern bool FenceIsRequested(void);
 
 /* Call it before COMMIT and PREPARE.  Raises LK002 if a fence was undone. */
 extern void FenceCommit(void);
@@ -804,6 +808,7 @@ typedef enum QueueTry
 {
 	QUEUE_NOTHING,				/* no job is due, the resource is paused, or this cluster works on
 								 * a job of it (its end leaves a hint) */
+	QUEUE_IN_VAIN,				/* as QUEUE_NOTHING, but only the refused claim has shown it */
 	QUEUE_BUSY,					/* the lock is held: by somebody else, or by this session, which
 								 * must not claim under it (see queue_job.c) */
 	QUEUE_AGAIN_NOW,			/* the next job was cancelled, or is buried now: there may be

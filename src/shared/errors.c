@@ -65,6 +65,38 @@ ErrorsNoPlace(int elevel, const char *problem)
 					 "configuration.")));
 }
 
+static bool
+key_is(const char *name, const char *type, const char *wanted)
+{
+	return strcmp(name, wanted) == 0 && (name[0] == '\0' || strcmp(type, "S") == 0);
+}
+
+static char *
+describe_key(const char *name, const char *type)
+{
+	if (name[0] == '\0')
+		return pstrdup("none");
+	return psprintf("\"%s\" (%s)", Utf8Quiet(name), type);
+}
+
+bool
+ErrorsKeys(int elevel, const dynamo_table_info *table)
+{
+	if (key_is(table->partition_key, table->partition_type, ddblock_partition_key) &&
+		key_is(table->sort_key, table->sort_type, ddblock_sort_key))
+		return false;
+	ereport(elevel,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the keys of lock table \"%s\" do not match the settings", ddblock_lock_table),
+			 errdetail("Its partition key is %s, its sort key is %s.",
+					   describe_key(table->partition_key, table->partition_type),
+					   describe_key(table->sort_key, table->sort_type)),
+			 errhint("Change \"ddblock.partition_key\" and \"ddblock.sort_key\" accordingly, or "
+					 "choose another \"ddblock.lock_table\" on all clusters. The keys' type must be "
+					 "S.")));
+	return true;
+}
+
 /*
  * A failed call.  of_worker is UTF-8, as the message: if it failed for the credentials, where they
  * are from, for the detail; else another hint, or "".

@@ -49,6 +49,9 @@ pg_noreturn extern void ErrorsNoWorker(bool may_have_sent);
 #define NO_AUTHORITIES "No usable certificate authorities"
 extern void ErrorsNoPlace(int elevel, const char *problem);
 
+/* True, after a report, if the lock table's keys are not those of the settings. */
+extern bool ErrorsKeys(int elevel, const dynamo_table_info *table);
+
 /* A call of the worker's, or past it: of this operation. */
 pg_noreturn extern void ErrorsTrouble(dynamo_op op, dynamo_status status, const char *message);
 

@@ -57,10 +57,10 @@ extern TimestampTz TimesFromClock(int64 moment);
 extern Interval *TimesInterval(int64 microseconds);
 
 /*
- * Milliseconds, rounded up; false if the interval has months, which have no
- * fixed length, or is infinite.
+ * Milliseconds, rounded up, but less than least if the interval is; false if it has months, which
+ * have no fixed length, or is infinite.
  */
-extern bool TimesMilliseconds(const Interval *interval, int64 *milliseconds);
+extern bool TimesMilliseconds(const Interval *interval, int64 least, int64 *milliseconds);
 
 #define DAY_MS INT64CONST(86400000)
 

@@ -41,12 +41,14 @@ TimesInterval(int64 microseconds)
 }
 
 bool
-TimesMilliseconds(const Interval *interval, int64 *milliseconds)
+TimesMilliseconds(const Interval *interval, int64 least, int64 *milliseconds)
 {
+	int64		rest = interval->time % 1000;
+
 	if (INTERVAL_NOT_FINITE(interval) || interval->month != 0)
 		return false;
-	*milliseconds = interval->day * (USECS_PER_DAY / 1000) + interval->time / 1000;
-	if (interval->time % 1000 > 0)
+	*milliseconds = interval->day * (USECS_PER_DAY / 1000) + interval->time / 1000 - (rest < 0);
+	if (rest != 0 && *milliseconds >= least)
 		(*milliseconds)++;
 	return true;
 }

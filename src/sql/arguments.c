@@ -68,12 +68,12 @@ ArgumentAllowedName(FunctionCallInfo fcinfo)
 }
 
 int64
-ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name)
+ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name, int64 least_ms)
 {
 	int64		milliseconds;
 
 	ArgumentRequire(fcinfo, number, name);
-	if (!TimesMilliseconds(PG_GETARG_INTERVAL_P(number), &milliseconds))
+	if (!TimesMilliseconds(PG_GETARG_INTERVAL_P(number), least_ms, &milliseconds))
 		ErrorsArgument(errmsg("argument \"%s\" must not contain months or years, or be infinite",
 							  name));
 	return milliseconds;
@@ -86,7 +86,7 @@ ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null)
 
 	if (PG_ARGISNULL(number))
 		return if_null;
-	lease_ms = ArgumentDuration(fcinfo, number, "lease");
+	lease_ms = ArgumentDuration(fcinfo, number, "lease", LEASE_MIN_MS);
 	if (lease_ms < LEASE_MIN_MS || lease_ms > DAY_MS)
 		ErrorsArgument(errmsg("argument \"%s\" must be between 2 seconds and 1 day", "lease"));
 	return lease_ms;
@@ -99,7 +99,7 @@ ArgumentPeriod(FunctionCallInfo fcinfo, int number, const char *name, int64 if_n
 
 	if (PG_ARGISNULL(number))
 		return if_null;
-	milliseconds = ArgumentDuration(fcinfo, number, name);
+	milliseconds = ArgumentDuration(fcinfo, number, name, 0);
 	if (milliseconds <= 0)
 		ErrorsArgument(errmsg("argument \"%s\" must be greater than 0", name));
 	return Min(milliseconds, CENTURY_MS);
@@ -108,7 +108,7 @@ ArgumentPeriod(FunctionCallInfo fcinfo, int number, const char *name, int64 if_n
 int64
 ArgumentTime(FunctionCallInfo fcinfo, int number, const char *name, int64 max_ms, const char *max)
 {
-	int64		milliseconds = ArgumentDuration(fcinfo, number, name);
+	int64		milliseconds = ArgumentDuration(fcinfo, number, name, 0);
 
 	if (milliseconds <= 0 || milliseconds > max_ms)
 		ErrorsArgument(errmsg("argument \"%s\" must be greater than 0 and at most %s", name, max));

@@ -31,7 +31,7 @@ ddb_lock_release(PG_FUNCTION_ARGS)
 	bool		keep = ArgumentBool(fcinfo, 1, "keep");
 
 	if (!ArgumentBool(fcinfo, 2, "nowait"))
-		PG_RETURN_BOOL(SessionRelease(&name, keep));
+		PG_RETURN_BOOL(SessionRelease(&name, keep, true));
 	if (!keep)
 		ErrorsUnsupported(errmsg("a release that does not wait cannot end a minimum"),
 						  errhint("Leave out \"keep\" or \"nowait\"."));

@@ -42,7 +42,7 @@ put_row(const LockRow *found, FunctionCallInfo fcinfo)
 	RowValue(&row, "version", NOTICE, "version of a lock", item->version);
 	RowEpoch(&row, "kept_until", item->kept_until_ms);
 	RowText(&row, "unusable", found->unusable);
-	if (!item->released)
+	if (!item->released && found->unusable[0] == '\0')
 		RowText(&row, "mode", dynamo_mode_name(found->mode));
 	if (lockmgr_limited(found->mode) && found->permits > 0)
 		RowSet(&row, "permits", Int32GetDatum(found->permits));

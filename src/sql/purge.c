@@ -52,7 +52,7 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
 	TableScan  *scan;
 
 	ErrorsRequirePreload();
-	age_ms = ArgumentDuration(fcinfo, 0, "older_than");
+	age_ms = ArgumentDuration(fcinfo, 0, "older_than", DAY_MS);
 	if (age_ms < DAY_MS)
 		ErrorsArgument(errmsg("argument \"%s\" must be at least 1 day", "older_than"),
 					   errdetail("Without the item, fencing tokens could fall while a lease of its "

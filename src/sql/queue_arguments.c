@@ -104,7 +104,7 @@ QueueArgumentTime(FunctionCallInfo fcinfo, int number, const char *name,
 
 	if (PG_ARGISNULL(number))
 		return if_null;
-	milliseconds = ArgumentDuration(fcinfo, number, name);
+	milliseconds = ArgumentDuration(fcinfo, number, name, least_ms);
 	if (milliseconds < least_ms || milliseconds > most_ms)
 		ErrorsArgument(errmsg("argument \"%s\" must be between %s and %s", name,
 							  TimesDuration(least_ms), TimesDuration(most_ms)));

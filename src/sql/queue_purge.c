@@ -143,7 +143,7 @@ ddb_queue_purge(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	PreventCommandIfReadOnly("ddb_queue_purge()");
-	age_ms = ArgumentDuration(fcinfo, 0, "older_than");
+	age_ms = ArgumentDuration(fcinfo, 0, "older_than", DAY_MS);
 	if (age_ms < DAY_MS)
 		ErrorsArgument(errmsg("argument \"%s\" must be at least 1 day", "older_than"),
 					   errdetail("A job's last claim may have been so long ago when it is "

@@ -39,8 +39,9 @@ extern LockName ArgumentAllowedName(FunctionCallInfo fcinfo);
 #define YEAR_MS (366 * DAY_MS)
 #define CENTURY_MS (100 * YEAR_MS)	/* can be counted in microseconds as well */
 
-/* Milliseconds of an interval. */
-extern int64 ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name);
+/* Milliseconds of an interval, rounded up, but less than least_ms if the interval is. */
+extern int64 ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name,
+							  int64 least_ms);
 
 /* Milliseconds; if_null if the argument is NULL. */
 extern int64 ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null);

@@ -12,20 +12,6 @@
 
 #include "sql/sql.h"
 
-static bool
-key_is(const char *name, const char *type, const char *wanted)
-{
-	return strcmp(name, wanted) == 0 && (name[0] == '\0' || strcmp(type, "S") == 0);
-}
-
-static char *
-describe_key(const char *name, const char *type)
-{
-	if (name[0] == '\0')
-		return pstrdup("none");
-	return psprintf("\"%s\" (%s)", Utf8ToMessage(name), type);
-}
-
 PG_FUNCTION_INFO_V1(ddb_lock_table_create);
 Datum
 ddb_lock_table_create(PG_FUNCTION_ARGS)
@@ -56,16 +42,7 @@ ddb_lock_table_create(PG_FUNCTION_ARGS)
 
 	if (!created)
 	{
-		if (!key_is(table.partition_key, table.partition_type, ddblock_partition_key) ||
-			!key_is(table.sort_key, table.sort_type, ddblock_sort_key))
-			ErrorsState(errmsg("the keys of existing table \"%s\" do not match the settings",
-							   ddblock_lock_table),
-						errdetail("Its partition key is %s, its sort key is %s.",
-								  describe_key(table.partition_key, table.partition_type),
-								  describe_key(table.sort_key, table.sort_type)),
-						errhint("Change \"ddblock.partition_key\" and \"ddblock.sort_key\" "
-								"accordingly, or choose another \"ddblock.lock_table\". The keys' "
-								"type must be S."));
+		(void) ErrorsKeys(ERROR, &table);
 		ereport(NOTICE,
 				(errmsg("lock table \"%s\" already exists", ddblock_lock_table)));
 	}

@@ -159,8 +159,10 @@ replied(void *arg, const http_reply *reply)
 
 	if (reply->outcome == HTTP_REPLIED)
 	{
+		const dynamo_headers headers = {reply->crc32, reply->error_type};
+
 		dynamo_read(&call->reply, WorkerTable(), call->asked.op, call->asked.count,
-					reply->status, reply->crc32[0] ? reply->crc32 : NULL, reply->body, reply->len);
+					reply->status, &headers, reply->body, reply->len);
 		call->reply.date_s = reply->date_s;
 		call->reply.wall_us = WorkerWallClock();
 		/* A reply that cannot be read may not be DynamoDB's. */

@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include <ctype.h>
 #include <unistd.h>
 
 #include "libpq/pqsignal.h"
@@ -132,6 +133,29 @@ send_request(void)
 		not_done("out of memory");
 }
 
+/* What the command says of its failure is for the log only: not every user should see it. */
+static void
+log_errors(const child_end *end)
+{
+	static char told[300];
+	char		words[sizeof(told)];
+	size_t		len = strlen(end->errors);
+
+	strlcpy(words, end->errors + (len < sizeof(words) ? 0 : len + 1 - sizeof(words)), sizeof(words));
+	for (char *c = words; *c != '\0'; c++)
+		*c = isspace((unsigned char) *c) ? ' ' : *c;
+	aws_make_printable(words);
+	if (end->problem == NULL && end->status == 0)
+		told[0] = '\0';
+	else if (words[0] != '\0' && strcmp(words, told) != 0)
+	{
+		strlcpy(told, words, sizeof(told));
+		ereport(LOG,
+				(errmsg("the command of credential_process has failed"),
+				 errdetail("Its error output ends so: %s", words)));
+	}
+}
+
 static void
 ended(void *arg, const child_end *end)
 {
@@ -143,6 +167,7 @@ ended(void *arg, const child_end *end)
 		.problem = end->problem,
 	};
 
+	log_errors(end);
 	aws_fetch_result(the_fetch, &result, epoch_s());
 	advance();
 }

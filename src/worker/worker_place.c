@@ -65,6 +65,21 @@ take_region(aws_fetch *done, bool found)
 	aws_wipe(done);
 }
 
+/* A table's ARN names its Region, and Amazon's endpoint of another one refuses every request. */
+static bool
+is_elsewhere(const char *setting, const char *table, const SegmentPlace *place, char *error,
+			 size_t size)
+{
+	char		region[64];
+
+	if (sscanf(table, "arn:%*[^:]:%*[^:]:%63[^:]", region) != 1 ||
+		strcmp(region, place->region) == 0 || !aws_is_own_endpoint(place->url))
+		return false;
+	snprintf(error, size, "%s names a table in Region \"%s\", not in \"%s\"", setting, region,
+			 place->region);
+	return true;
+}
+
 /* The Region is needed even if the endpoint is set: signatures contain it. */
 static bool
 find_place(const aws_profile *profile, SegmentPlace *place)
@@ -97,6 +112,9 @@ find_place(const aws_profile *profile, SegmentPlace *place)
 		set_problem("No usable endpoint", error, "");
 	else if (!aws_find_ca_file(profile, path, sizeof(path), error, sizeof(error)))
 		set_problem(NO_AUTHORITIES, error, "");
+	else if (is_elsewhere("ddblock.lock_table", ddblock_lock_table, place, error, sizeof(error)) ||
+			 is_elsewhere("ddblock.queue_table", ddblock_queue_table, place, error, sizeof(error)))
+		set_problem(NO_REGION, error, "");
 	else
 		return true;
 	return false;

@@ -13,6 +13,7 @@
 
 #include "common/pg_prng.h"
 
+#include "shared/errors.h"
 #include "worker/worker.h"
 
 table_check worker_table_check;
@@ -39,7 +40,10 @@ WorkerTableCheckSee(const WorkerCall *call, const dynamo_reply *reply)
 	{
 		/* Only a session's call has somebody else who wants the reply. */
 		bool		own = call->done == NULL;
+		static bool told = false;
 
+		if (reply->status == DYNAMO_OK && !told)
+			told = ErrorsKeys(LOG, &reply->table);
 		if (table_check_described(&worker_table_check, reply, own,
 								  pg_prng_uint64(&pg_global_prng_state), SegmentNow()))
 			ereport(LOG,

@@ -286,9 +286,10 @@ read_bytes(const sim_call *call, const char *bytes, size_t len, uint32_t crc,
 		   dynamo_reply *reply)
 {
 	char		text[16];
+	const dynamo_headers headers = {text, ""};
 
 	snprintf(text, sizeof(text), "%" PRIu32, crc);
-	dynamo_read(reply, NULL, call->op, call->count, call->status, text, bytes, len);
+	dynamo_read(reply, NULL, call->op, call->count, call->status, &headers, bytes, len);
 }
 
 /*

@@ -250,6 +250,19 @@ $run = run_with({ PGOPTIONS => '-c work_mem=8MB' }, 'a', 'psql', '-XAtc', q{SELE
 status_ok($run, 0, 'PGOPTIONS has other settings');
 is($run->output, "8MB|t\n", '... which stay');
 
+# A pool answers as PgBouncer does: the message's length, severity, SQLSTATE, text
+my $pool = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die "no pool: $!";
+my $refusal = "SFATAL\0C08P01\0Munsupported startup parameter: options\0\0";
+$run = run_with({ PGHOST => '127.0.0.1', PGPORT => $pool->sockport, PGSSLMODE => 'disable', PGGSSENCMODE => 'disable' }, 'a', 'true');
+my $client = $pool->accept;
+sysread $client, my $startup, 4096;
+print {$client} pack('aN', 'E', 4 + length $refusal), $refusal;
+close $client;
+status_ok($run, 125, 'PgBouncer refuses PGOPTIONS');
+like($run->output, qr/unsupported startup parameter: options\nddblock-run: PgBouncer does not pass on PGOPTIONS,.*connect to the server itself/,
+	'... it says what to do');
+close $pool;
+
 # While it waits for the lock
 $far->query_safe(q{SELECT ddb_lock_acquire('a')});
 $run = run_with({ PGUSER => 'stranger' }, 'a', 'true');

@@ -363,7 +363,8 @@ like(error_of($elsewhere, $_), qr/ERROR: +42P01: .*HINT: .*ddb_lock_table_create
 $elsewhere->append_conf('postgresql.conf',
 	"ddblock.lock_table = 'lockTable'\nddblock.partition_key = 'id'\n");
 $elsewhere->restart;
-wait_for { worker_pid($elsewhere) } 'the worker';
+$elsewhere->wait_for_log(qr/LOG: .*the keys of lock table "lockTable" do not match the settings\n.*DETAIL: +Its partition key is "key" \(S\), its sort key is none\./);
+pass('the log says at the start that a table has other keys');
 like(error_of($elsewhere, q{SELECT * FROM ddb_lock_list()}),
 	qr/ERROR: +55000: the keys of lock table/, 'a table with other keys');
 $elsewhere->stop;

@@ -86,7 +86,7 @@ foreach my $kind (@kinds)
 		next if $gate && $try eq 'ddb_lock_try_acquire';    # this would remove it
 		like($far->error_of("SELECT $try('x')"), qr/ERROR: +55000: .*is unusable.*DETAIL: .*$wrong/s, "$name: $try");
 	}
-	like($far->query_safe(q{SELECT state, unusable FROM ddb_lock_list('x')}), qr/^unusable\|.*$wrong/, "$name: listed");
+	like($far->query_safe(q{SELECT state, mode, unusable FROM ddb_lock_list('x')}), qr/^unusable\|\|.*$wrong/, "$name: listed");
 
 	my $shown = $operator->error_of("$force)");
 	my ($digest) = $shown =~ /unusable => '([0-9a-f]{32})'/;

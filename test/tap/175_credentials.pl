@@ -346,7 +346,8 @@ $reloaded->stop;
 $id = next_credentials();
 write_file("$home/command", <<"SCRIPT");
 #!/bin/sh
-echo secretNoise >&2
+echo It fails, >&2
+echo and says why. >&2
 echo \$\$ >$home/pid
 [ ! -e $home/slow ] || sleep 300 | cat
 sleep 300 >/dev/null &
@@ -412,6 +413,8 @@ unlink "$home/slow";
 $process->wait_for_log(qr/$not_fetched\n.*DETAIL: .*credential_process of profile "default": the command ran for too long/);
 wait_for { !kill 0, $slow_pid } 'its end';
 pass('it is ended after its time');
+ok($process->log_contains(qr/the command of credential_process has failed\n.*DETAIL: +Its error output ends so: It fails, and says why\./),
+	'... and the log shows what it has said');
 $session->quit;
 
 # Whatever happens, the postmaster finds no orphan that a signal has ended.
@@ -446,6 +449,12 @@ restart($process);
 like(error_of($process, q{SELECT ddb_lock_acquire('b')}),
 	qr/ERROR: +28000: .*DETAIL: .*credential_process of profile "default": the command printed no JSON object/s,
 	'a command that prints something else');
+write_file("$home/command", "#!/bin/sh\ncat $home/output\necho not for users >&2\nexit 3\n");
+chmod 0700, "$home/command";
+restart($process);
+my $exited = error_of($process, q{SELECT ddb_lock_acquire('b')});
+like($exited, qr/ERROR: +28000: .*DETAIL: .*the command exited with status 3/s, 'a command that fails');
+unlike($exited, qr/not for users/, '... without what it says of it');
 $process->stop;
 
 #
@@ -458,6 +467,7 @@ write_file("$home/.aws/config", <<"CONFIG");
 sso_session = mine
 sso_account_id = 123456789012
 sso_role_name = Locks
+sso_region = us-east-1
 [sso-session mine]
 sso_region = us-east-1
 sso_start_url = https://example.awsapps.com/start

@@ -69,6 +69,16 @@ is($node->safe_psql('postgres', q{SELECT ddb_lock_acquire('a') > 0, ddb_lock_rel
 	't|t', 'other names serve');
 $node->stop;
 
+# Nothing is sent where an ARN cannot be meant.
+configure("ddblock.endpoint_url = ''\nddblock.region = 'eu-central-1'\n"
+	  . "ddblock.lock_table = 'arn:aws:dynamodb:us-east-1:123456789012:table/lockTable'\n");
+$node->start;
+wait_for { worker_pid($node) } 'the worker';
+like(error_of($node, q{SELECT ddb_lock_acquire('a')}),
+	qr/ERROR: +55000: ddblock does not know where.*DETAIL: .*ddblock\.lock_table names a table in Region "us-east-1", not in "eu-central-1"\./s,
+	"a table's ARN of another Region");
+$node->stop;
+
 # Every Debian machine has a cluster "15/main".
 my $host = Sys::Hostname::hostname();
 my @pg_ctl = ('pg_ctl', '-w', '-D', $node->data_dir);

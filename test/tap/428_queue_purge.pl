@@ -57,7 +57,7 @@ sub work
 	return $number;
 }
 
-like($a->error_of(q{SELECT ddb_queue_purge(older_than => '23 hours')}),
+like($a->error_of(q{SELECT ddb_queue_purge(older_than => '1 day -1 us')}),
 	qr/22023: argument "older_than" must be at least 1 day/, 'what may still be under way is not purged');
 
 #

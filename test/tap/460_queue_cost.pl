@@ -95,4 +95,27 @@ foreach ([ 1, 1, 0 ], [ 16, 10, 1 ])
 	  or diag explain $done;
 }
 
+# What a late index shows although it is finished is claimed in vain once.
+my %ready = (TableName => 'queueTable', IndexName => 'ready', KeyConditionExpression => '#r = :q',
+	ExpressionAttributeNames => { '#r' => 'ready' }, ExpressionAttributeValues => { ':q' => { S => 'late' } });
+my $look = q{SELECT count(*) FROM ddb_queue_claim('late', wait => '0 s')};
+
+$one->safe_psql('postgres', q{SELECT ddb_queue_push('late', r::text, '1') FROM generate_series(1, 3) r});
+my $shown = dynamodb->call('Query', \%ready);
+is($shown->{Count}, 3, 'the index shows three resources');
+my $worker = session($one);
+$worker->query_safe(q{SELECT ddb_queue_complete('late', resource, number)
+	FROM ddb_queue_claim('late', wait => '1 min')}) foreach 1 .. 3;
+wait_for { dynamodb->call('Query', \%ready)->{Count} == 0 } 'the jobs to be finished';
+proxy->fault('edit', operation => 'Query', count => -1, merge => { Items => $shown->{Items}, Count => 3 });
+is($worker->query_safe($look), 0, 'a late index shows what is finished');
+wait_for { is_released("queue/late/$_") } "the release of $_" foreach 1 .. 3;
+proxy->reset_counts;
+is($worker->query_safe($look), 0, 'the next look finds nothing, either') foreach 1 .. 3;
+is_deeply([ grep { !/^(Query|GetItem)$/ } map { $_->{operation} } proxy->log ], [], '... and only reads');
+proxy->clear_faults;
+$one->safe_psql('postgres', q{SELECT ddb_queue_push('late', '2', '1')});
+is($worker->query_safe(q{SELECT resource FROM ddb_queue_claim('late', wait => '1 min')}), '2', 'a new job is found');
+$worker->quit;
+
 done_testing;

@@ -513,8 +513,12 @@ TEST(unusable_profiles_are_refused)
 		"single sign-on needs sso_account_id and sso_role_name"},
 		{"sso_session = s\n",
 		"sso_session names a section [sso-session] that does not exist"},
-		{"sso_session = s\nsso_region = r\n[sso-session s]\nsso_region = r\n",
-		"sso_region can only be set in the section [sso-session]"},
+		{"sso_session = s\nsso_region = r\n[sso-session s]\nsso_region = q\n",
+		"sso_region is too long, or not that of the section [sso-session]"},
+		{"sso_session = s\nsso_region = r\n[sso-session s]\nsso_start_url = https://x\n",
+		"sso_region is too long, or not that of the section [sso-session]"},
+		{"sso_session = s\nsso_start_url = https://y\n[sso-session s]\nsso_start_url = https://x\n",
+		"sso_start_url is too long, or not that of the section [sso-session]"},
 	};
 	char		config[400];
 	world		w = {
@@ -919,7 +923,7 @@ TEST(says_why_there_is_no_region)
 TEST(refuses_what_is_no_region)
 {
 	static const char *const wrong[] = {
-		"us east", "us-east-1.example.com/", "us-east-1\n", "a@b", "r\xc3\xa9",
+		"EU-CENTRAL-1", "us-East-1", "us east", "us-east-1.example.com/", "us-east-1\n", "a@b", "r\xc3\xa9",
 		"a-region-longer-than-the-buffer-of-the-caller", "-us-east-1", "us-east-1-", "aws-global"
 	};
 	const world w = {.files = {{CONFIG, "[default]\nregion = us-east-1-fips\n"}}};
@@ -934,6 +938,7 @@ TEST(refuses_what_is_no_region)
 	assert_region(&none, &w, "");
 	assert_string_equal(words, "the profile's region: not the name of a Region: set "
 						"AWS_USE_FIPS_ENDPOINT to \"true\" for FIPS");
+	assert_null(aws_wrong_region("fakeRegion"));	/* of a local server */
 	assert_null(aws_wrong_region("a-region-of-63-letters-"
 								 "abcdefghijklmnopqrstuvwxyzabcdefghijklmn"));
 	assert_non_null(aws_wrong_region("a-region-of-64-letters-"

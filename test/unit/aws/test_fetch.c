@@ -296,6 +296,7 @@ TEST(metadata_fails)
 		{0, 1, 302, "", "token: HTTP status 302"},
 		{0, 1, 200, "", "token: the reply is empty or too long"},
 		{0, 1, 200, "a\tb", "X-aws-ec2-metadata-token is no usable header"},
+		{0, 1, 404, "", "token: HTTP status 404, the service lacks version 2 (IMDSv2), which ddblock needs"},
 		{1, 1, 404, "", "the instance has no role"},
 		{1, 1, 200, "\n", "name of the role: the reply is empty or too long"},
 		{2, 1, 404, "", "credentials of the role: HTTP status 404"},

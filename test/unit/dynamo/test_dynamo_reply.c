@@ -55,8 +55,10 @@ static void
 read_reply(dynamo_op op, int count, int http_status, const char *crc32, const char *body,
 		   size_t len)
 {
+	const dynamo_headers headers = {crc32 != NULL ? crc32 : "", ""};
+
 	forget_reply();
-	dynamo_read(&reply, NULL, op, count, http_status, crc32, body, len);
+	dynamo_read(&reply, NULL, op, count, http_status, &headers, body, len);
 }
 
 static void
@@ -431,6 +433,35 @@ TEST(type_counts_without_a_namespace_too)
 	assert_status("{\"__type\":\"ThrottlingException\"}", 400, DYNAMO_READ, DYNAMO_THROTTLED);
 }
 
+static void
+assert_type_read(const char *header, const char *body, dynamo_status expected, const char *message)
+{
+	const dynamo_headers headers = {"", header};
+
+	forget_reply();
+	dynamo_read(&reply, NULL, DYNAMO_RENEW, 1, 400, &headers, body, strlen(body));
+	assert_int_equal(reply.results[0].status, expected);
+	assert_string_equal(reply.message, message);
+}
+
+TEST(type_counts_in_a_header_too)
+{
+	static const char wait[] = "{\"message\":\"wait\"}";
+	static const char *const forms[] = {
+		"ThrottlingException", "com.example#ThrottlingException",
+		"ThrottlingException:http://internal.example/#a",
+		"com.example#ThrottlingException:http://internal.example/"
+	};
+
+	for (size_t i = 0; i < COUNT_OF(forms); i++)
+		assert_type_read(forms[i], wait, DYNAMO_THROTTLED, "ThrottlingException: wait");
+	assert_type_read(forms[0], "", DYNAMO_THROTTLED, "ThrottlingException");
+	assert_type_read(forms[0], "<html>", DYNAMO_THROTTLED, "ThrottlingException");
+	assert_type_read(forms[0], "{\"__type\":\"ExpiredTokenException:http://x\"}",
+					 DYNAMO_CREDENTIALS, "ExpiredTokenException");
+	assert_type_read("", wait, DYNAMO_WRONG_SERVICE, "unexpected reply, HTTP 400: {\"message\":\"wait\"}");
+}
+
 TEST(signature_refused_for_its_date_is_clock_skew)
 {
 	assert_status("{\"__type\":\"com.amazon.coral.service#InvalidSignatureException\","
@@ -580,7 +611,7 @@ TEST(a_message_has_the_type_and_the_words_or_what_there_is_of_them)
 
 TEST(wrong_checksum_leaves_the_outcome_open)
 {
-	static const char *const wrong[] = {"2745614148", "", "x", "-1", "2745614147 x"};
+	static const char *const wrong[] = {"2745614148", "x", "-1", "2745614147 x"};
 
 	for (size_t i = 0; i < COUNT_OF(wrong); i++)
 	{

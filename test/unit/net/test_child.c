@@ -21,6 +21,7 @@ static char problem[100];
 static int	status;
 static char output[70000];
 static size_t len;
+static char errors[2000];
 
 static int
 make_child(void **state)
@@ -50,6 +51,7 @@ ended(void *arg, const child_end *end)
 	status = end->status;
 	len = end->len;
 	memcpy(output, end->output, len + 1);
+	snprintf(errors, sizeof(errors), "%s", end->errors);
 }
 
 static void
@@ -73,9 +75,11 @@ TEST(output_and_status)
 	assert_string_equal(problem, "");
 	assert_int_equal(status, 3);
 	assert_string_equal(output, "a\nb");
-	run("cat; echo hidden >&2", 30000);
+	assert_string_equal(errors, "");
+	run("cat; echo said >&2", 30000);
 	assert_int_equal(status, 0);
 	assert_string_equal(output, "");
+	assert_string_equal(errors, "said\n");
 	run("kill -9 $$", 30000);
 	assert_string_equal(problem, "was ended by a signal");
 }
@@ -91,6 +95,19 @@ TEST(output_of_all_sizes)
 	assert_string_equal(problem, "printed too much");
 	run("echo again", 30000);
 	assert_string_equal(output, "again\n");
+}
+
+TEST(the_end_of_errors_of_all_sizes)
+{
+	run("head -c 3000000 /dev/zero | tr '\\0' x >&2; echo the end >&2; exit 1", 30000);
+	assert_int_equal(status, 1);
+	assert_true(strlen(errors) >= 512 && strlen(errors) <= 1024);
+	assert_string_equal(strchr(errors, 't'), "the end\n");
+	/* Its output is at its end: what comes then is not waited for. */
+	run("exec >&-; echo late >&2", 30000);
+	assert_int_equal(status, 0);
+	run("yes >&2", 500);
+	assert_string_equal(problem, "ran for too long");
 }
 
 TEST(what_takes_too_long_is_killed_with_all_that_it_started)

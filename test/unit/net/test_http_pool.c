@@ -128,10 +128,12 @@ serve_headers(test_connection *c)
 	connection_read_request(c);
 	connection_reply(c, 200,
 					 "DATE: Tue, 15 Nov 1994 08:12:31 GMT\r\n"
-					 "x-amz-CRC32:  2745614147 \r\n", "{}");
+					 "x-amz-CRC32:  2745614147 \r\n"
+					 "X-AMZN-ErrorType: a#B:http://c/ \r\n", "{}");
 	connection_read_request(c);
 	connection_reply(c, 200, "Date: yesterday\r\n"
-					 "x-amz-crc32: 12345678901234567890\r\n", "{}");
+					 "x-amz-crc32: 12345678901234567890\r\n"
+					 "x-amzn-ErrorType: \xe4\r\n", "{}");
 	connection_outwait(c);
 }
 
@@ -141,6 +143,7 @@ HTTP_TEST(checksum_and_date, serve_headers)
 	assert_replied(c, 200, "{}");
 	assert_int_equal(c->reply.len, 2);
 	assert_string_equal(c->reply.crc32, "2745614147");
+	assert_string_equal(c->reply.error_type, "a#B:http://c/");
 	assert_int_equal(c->reply.date_s, 784887151);
 	assert_true(c->reply.elapsed_us > 0);
 
@@ -148,6 +151,7 @@ HTTP_TEST(checksum_and_date, serve_headers)
 	client_ask(c, "two");
 	assert_replied(c, 200, "{}");
 	assert_string_equal(c->reply.crc32, "");
+	assert_string_equal(c->reply.error_type, "");
 	assert_int_equal(c->reply.date_s, 0);
 }
 
