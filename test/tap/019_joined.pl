@@ -329,8 +329,8 @@ my %ends = (
 	ddb_lock_detach => [ q{ddb_lock_acquire('%1$s')}, q{ddb_lock_detach('%1$s', '1h')} ],
 	ddb_lock_release => [ q{ddb_lock_acquire('%1$s')}, q{ddb_lock_release('%1$s')} ],
 	ddb_lock_release_all => [ q{ddb_lock_acquire_all('{%1$s, %1$s/2}')}, q{ddb_lock_release_all()} ],
-	ddb_lock_release_shared => [ q{ddb_lock_acquire_shared('%1$s')}, q{ddb_lock_release_shared('%1$s')} ],
-	ddb_semaphore_release => [ q{ddb_semaphore_acquire('%1$s', 3, 2)}, q{ddb_semaphore_release('%1$s')} ]);
+	shared => [ q{ddb_lock_acquire_shared('%1$s')}, q{ddb_lock_release('%1$s')} ],
+	permits => [ q{ddb_semaphore_acquire('%1$s', 3, 2)}, q{ddb_lock_release('%1$s')} ]);
 my %ending = map { $_ => session($one) } keys %ends;
 my $of_ending = 'pid IN (' . join(', ', map { backend_pid($_) } values %ending) . ')';
 foreach (['cancel', qr/57014/], ['terminate', qr/57P01|server closed/])

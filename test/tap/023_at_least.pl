@@ -145,7 +145,7 @@ my $helper = session($one);
 $session = session($one);
 my @ways = (
 	[ ddb_lock_release => \%asked, sub { $_[0]->query_safe("SELECT ddb_lock_release('$_')") foreach @{ $_[1] } } ],
-	[ ddb_lock_release_nowait => \%asked, sub { $_[0]->query_safe("SELECT ddb_lock_release_nowait('$_')") foreach @{ $_[1] } } ],
+	[ nowait => \%asked, sub { $_[0]->query_safe("SELECT ddb_lock_release('$_', nowait => true)") foreach @{ $_[1] } } ],
 	[ ddb_lock_release_all => \%asked, sub { $_[0]->query_safe('SELECT ddb_lock_release_all()') } ],
 	[ 'DISCARD ALL' => \%asked, sub { $_[0]->query_safe('DISCARD ALL') } ],
 	[ COMMIT => \%transaction, sub { $_[0]->query_safe('COMMIT') } ],

@@ -45,8 +45,8 @@ is($other->query_safe('SELECT ddb_lock_release_all()'), $max, 'what is held can 
 # Each function that concerns what the session holds, twice: the loss stays, until it is acknowledged.
 #
 my $token = $idle->query_safe(q{SELECT ddb_lock_acquire('own')});
-$idle->query_safe(q{SELECT ddb_semaphore_acquire('ddb_semaphore_release', 2), ddb_lock_acquire_shared('ddb_lock_release_shared'),
-	ddb_lock_acquire('ddb_lock_release'), ddb_lock_acquire('ddb_lock_release_nowait')});
+$idle->query_safe(q{SELECT ddb_semaphore_acquire('permits', 2), ddb_lock_acquire_shared('shared'), ddb_lock_acquire('alone'),
+	ddb_lock_acquire('nowait')});
 my %raises = (
 	ddb_lock_acquire => q{'own'}, ddb_lock_try_acquire => q{'own'}, ddb_xact_lock_acquire => q{'own'},
 	ddb_xact_lock_try_acquire => q{'own'}, ddb_lock_acquire_all => q{'{own}'}, ddb_lock_try_acquire_all => q{'{other,own}'},
@@ -57,16 +57,16 @@ my %raises = (
 	ddb_lock_await => q{'own'}, ddb_lock_await_all => q{'{own}'}, ddb_lock_await_shared => q{'own'}, ddb_semaphore_await => q{'own', 2},
 	ddb_lock_join => "'own', $token", ddb_lock_detach => q{'own', '1h'}, ddb_lock_outlive => q{'own'},
 	ddb_lock_renew => q{'own'}, ddb_lock_require => q{'own'});
-my @releases = qw(ddb_lock_release ddb_lock_release_nowait ddb_lock_release_shared ddb_semaphore_release);
+my @released = qw(alone nowait shared permits);
 my @null = qw(ddb_lock_token ddb_lock_remaining);
 my @of_others = qw(ddb_leadership_held ddb_leadership_require ddb_leadership_resign ddb_lock_await_end ddb_lock_force_release
 	ddb_lock_info ddb_lock_monitor ddb_lock_release_detached);
 my $own_lost = qr/LK001: the lease on lock "own" is lost.*was deleted by somebody else/s;
-is(join(' ', sort keys %raises, @releases, @null, @of_others), $node->safe_psql('postgres', q{
+is(join(' ', sort keys %raises, 'ddb_lock_release', @null, @of_others), $node->safe_psql('postgres', q{
 	SELECT string_agg(proname, ' ' ORDER BY proname COLLATE "C") FROM pg_proc
 	WHERE proname ~ '^ddb_' AND proargnames && '{name,names}' AND (proargmodes IS NULL OR proname = 'ddb_lock_info')}),
 	'the functions that name locks');
-dynamodb->delete_item($_) foreach 'own', @releases;
+dynamodb->delete_item($_) foreach 'own', @released;
 wait_for { $node->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks WHERE state = 'lost'}) eq '5' } 'the losses';
 $idle->ask('SELECT 1');
 foreach my $function (sort keys %raises)
@@ -76,11 +76,13 @@ foreach my $function (sort keys %raises)
 	like($idle->error_of($call), $own_lost, "$function: the loss") foreach 1, 2;
 }
 is($idle->query_safe("SELECT $_('own') IS NULL"), 't', "$_: nothing") foreach @null, @null;
-foreach my $function (@releases)
+foreach my $lock (@released)
 {
-	is($idle->ask("SELECT $function('$function')"), 'f', "$function: it was lost");
+	my $call = "SELECT ddb_lock_release('$lock', nowait => " . ($lock eq 'nowait' ? 'true)' : 'false)');
+
+	is($idle->ask($call), 'f', "$lock: it was lost");
 	like($idle->messages, qr/WARNING: +LK001: .*was deleted by somebody else/s, '... and why');
-	is($idle->ask("SELECT $function('$function')"), 'f', '... which it acknowledges');
+	is($idle->ask($call), 'f', '... which it acknowledges');
 	like($idle->messages, qr/WARNING: .*is not held by this session/, '... once');
 }
 is($idle->ask('SELECT ddb_lock_release_all()'), 0, 'ddb_lock_release_all: what was lost does not count');

@@ -127,7 +127,7 @@ foreach my $side ('mine', 'other')
 	$busy[-1]->send("SELECT ddb_lock_acquire('$side/acquiring', wait => '1 h')");
 }
 proxy->fault('drop', operation => 'UpdateItem', match => '"(mine|other)/releasing"', count => -1);
-$joins->query_safe(qq{SELECT ddb_lock_release_nowait('$_/releasing')}) foreach 'mine', 'other';
+$joins->query_safe(qq{SELECT ddb_lock_release('$_/releasing', nowait => true)}) foreach 'mine', 'other';
 my $rows = q{SELECT name, scope, state, joined FROM ddb_locks ORDER BY 1, 2, 3, 4};
 my @kinds = ('acquiring||acquiring|', 'both|session+transaction|held|f', 'detached|detached|held|f', 'leadership|leadership|held|f',
 	'lost|session|lost|f', 'releasing||releasing|', 'semaphore|session|held|f', 'session|session|held|f', 'session|session|held|t',
