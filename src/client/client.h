@@ -69,7 +69,7 @@ extern int64_t between(int64_t low, int64_t value, int64_t high);
  * ----------------------------------------------------------------
  */
 
-typedef struct lease_state
+typedef struct command_lease
 {
 	const char *name;			/* of the lock */
 	int64_t		length_us;		/* so long the lock outlives the session */
@@ -79,9 +79,9 @@ typedef struct lease_state
 	char	   *others;			/* processes of other sessions that held the lock then */
 	bool		joined;			/* it is the lock of who runs us, too */
 	bool		released;
-} lease_state;
+} command_lease;
 
-extern lease_state lease;
+extern command_lease lease;
 
 typedef struct lease_wish
 {

@@ -30,7 +30,7 @@
 #define WAIT_S 20
 #define OUTLIVE_S 10
 
-lease_state lease;
+command_lease lease;
 
 static PGconn *conn;
 static const char *schema;		/* of the extension, quoted */

@@ -41,7 +41,7 @@ backoff_earned(bool repeated)
 }
 
 void
-backoff_pay(backoff_budget *budget, const dynamo_reply *reply, int count, bool repeated)
+backoff_charge(backoff_budget *budget, const dynamo_reply *reply, int count, bool repeated)
 {
 	int			price = reply->count == count ? 0 : PRICE;
 	int			earned = backoff_earned(repeated);

@@ -48,7 +48,7 @@ typedef struct backoff_budget
 } backoff_budget;
 
 /* A call with so many items (a batch) has ended.  repeated: some of the items had failed before. */
-extern void backoff_pay(backoff_budget *budget, const dynamo_reply *reply, int count, bool repeated);
+extern void backoff_charge(backoff_budget *budget, const dynamo_reply *reply, int count, bool repeated);
 
 /* As backoff_us(); but cap_us longer if the call could not pay. */
 extern int64_t backoff_later_us(bool cannot_pay, unsigned attempt, int64_t cap_us, uint64_t random);

@@ -91,7 +91,7 @@ lockmgr_unlimited(lock_mode mode)
  *	 - In shared mode a lease has several holds, and is our entry in the item.
  *
  * A session may leave its hold to the cluster: the hold is then detached.  It ends when somebody
- * who knows its token ends it, or at its time.  A campaign (campaign.h) is a session of the
+ * who knows its token ends it, or at its time.  A leadership (leadership.h) is a session of the
  * cluster itself: while it has its hold, a leader's transactions join that hold.
  *
  *	 ACQUIRING ---> HELD ---> LOST ----+
@@ -165,7 +165,7 @@ typedef struct lease_write
 	uint64_t	seq;			/* the request of that session */
 } lease_write;
 
-typedef struct lease
+typedef struct saved_lease
 {
 	lease_state state;
 	uint32_t	generation;		/* rises each time that the slot gets a lease; kept while the
@@ -218,9 +218,9 @@ typedef struct lease
 								 * permit passes on only to sessions that set no lower one */
 	char		refused[UUID_SIZE]; /* nonce of a change of permits that was refused.  If a late
 									 * copy of it is applied, our entry has this version.  Or "" */
-} lease;
+} saved_lease;
 
-typedef struct hold
+typedef struct saved_hold
 {
 	lockmgr_session session;	/* generation 0: the slot is unused */
 	uint64_t	seq;			/* the session's request that acquired the hold, or detached it */
@@ -235,16 +235,16 @@ typedef struct hold
 	uint32_t	taker;			/* the role that acquired the lock; a session that joins must
 								 * name it */
 	bool		joined;			/* the session has joined a lock that another session acquired */
-	bool		campaign;		/* the hold is a campaign's own: the cluster leads */
+	bool		leadership;		/* the hold is a leadership's own: the cluster leads */
 	int64_t		ends_at;		/* when the detached hold ends; 0: not detached, the session has
 								 * it */
 	int64_t		must_end;		/* the session believes no longer than this, whatever the lease
 								 * says; 0: no limit */
-	int64_t		outlives_us;	/* when the session ends, the cluster keeps the hold for so
+	int64_t		outlive_time_us;	/* when the session ends, the cluster keeps the hold for so
 								 * long; 0: it ends with the session */
 	lease_loss	loss;			/* why the hold or its lease was lost, or LOSS_NONE */
 	dynamo_holder holder;		/* who has it, for people */
-} hold;
+} saved_hold;
 
 typedef enum lockmgr_kind
 {
@@ -299,8 +299,8 @@ typedef struct lock_ask
 										 * deadlocks */
 	bool		goes_first;		/* [ACQUIRE] shares the lock with sessions of this cluster
 								 * before those who wait for it, to solve a deadlock */
-	bool		campaign;		/* [ACQUIRE] for a campaign, which polls rarely; [JOIN] the hold
-								 * to join must be a campaign's own */
+	bool		leadership;		/* [ACQUIRE] for a leadership, which polls rarely; [JOIN] the hold
+								 * to join must be a leadership's own */
 
 	/* For whom [ACQUIRE, TRY, JOIN] */
 	uint32_t	role;			/* the role of the session */
@@ -356,7 +356,7 @@ typedef struct lockmgr_grant
 	uint32_t	lease_generation;
 	int64_t		token;
 	int64_t		valid_until;
-	int64_t		must_end;		/* as in struct hold */
+	int64_t		must_end;		/* as in saved_hold */
 	bool		waited;			/* ACQUIRE: the session waited for others who had the lock, and
 								 * not only for our calls */
 } lockmgr_grant;
@@ -437,7 +437,7 @@ typedef struct lockmgr_host
 	 * Copy the lease before any later call is sent.  state LEASE_FREE: forget the lease.  name is
 	 * NULL if unchanged.
 	 */
-	void		(*save) (void *arg, uint32_t index, const lease *lease,
+	void		(*save) (void *arg, uint32_t index, const saved_lease *lease,
 						 const char *name, size_t name_len);
 
 	/*
@@ -445,7 +445,7 @@ typedef struct lockmgr_host
 	 * room for as many holds as leases, because each hold on a lease but the first takes the room
 	 * of a lease.
 	 */
-	void		(*save_hold) (void *arg, uint32_t index, const hold *hold);
+	void		(*save_hold) (void *arg, uint32_t index, const saved_hold *hold);
 
 	/* Answer a request.  Each one is answered exactly once, or never if it was cancelled. */
 	void		(*answer) (void *arg, const lockmgr_answer *answer);
@@ -461,8 +461,8 @@ typedef struct lockmgr_host
 	 * The hold is lost, with its lease or alone; both are saved.  "by" is the item that has shown
 	 * that, or NULL.
 	 */
-	void		(*lost) (void *arg, uint32_t index, const hold *hold,
-						 const lease *lease, const dynamo_item *by);
+	void		(*lost) (void *arg, uint32_t index, const saved_hold *hold,
+						 const saved_lease *lease, const dynamo_item *by);
 
 	/*
 	 * Leases are renewed one by one from now on.
@@ -488,7 +488,7 @@ typedef struct lockmgr_host
 	 * Will the host itself end this hold, whatever its session waits for?  Then nobody waits for
 	 * that session.  NULL: the host ends no holds.
 	 */
-	bool		(*ends_hold) (void *arg, uint32_t index, const hold *hold);
+	bool		(*ends_hold) (void *arg, uint32_t index, const saved_hold *hold);
 } lockmgr_host;
 
 typedef struct lockmgr_config
@@ -547,9 +547,9 @@ extern lockmgr_veto lockmgr_get_veto(const lockmgr *lm);
  *	 - lockmgr_ask() for each request without an answer, with its old seq;
  *	 - lockmgr_adopted().
  */
-extern void lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *lease,
+extern void lockmgr_adopt(lockmgr *lm, uint32_t index, const saved_lease *lease,
 						  const char *name, size_t name_len);
-extern void lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *hold);
+extern void lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const saved_hold *hold);
 extern void lockmgr_adopted(lockmgr *lm, int64_t now);
 
 /* Events. */
@@ -595,8 +595,8 @@ extern void lockmgr_session_end(lockmgr *lm, int64_t now,
 extern void lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 						  const dynamo_reply *reply);
 
-/* How far apart a campaign polls, if it asks for such a lease. */
-extern int64_t lockmgr_campaign_interval(int64_t lease_us);
+/* How far apart a leadership polls, if it asks for such a lease. */
+extern int64_t lockmgr_leadership_interval(int64_t lease_us);
 
 /*
  * The host tells what a call of its own has read, which it sent at the given time: an item of a
@@ -623,7 +623,7 @@ typedef struct lockmgr_counts
 	uint32_t	leases;			/* slots in use */
 	uint32_t	held;			/* LEASE_HELD */
 	uint32_t	detached;		/* holds that are detached */
-	uint32_t	waiters;		/* requests that wait for a lock, but not those of campaigns */
+	uint32_t	waiters;		/* requests that wait for a lock, but not those of leaderships */
 	uint32_t	calls;			/* calls in flight */
 	uint32_t	remembered;		/* locks that nobody needs, but whose structs are kept */
 } lockmgr_counts;

@@ -23,7 +23,7 @@ abandon_lease(lockmgr *lm, lm_lease *lease)
 }
 
 void
-lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
+lockmgr_adopt(lockmgr *lm, uint32_t index, const saved_lease *saved,
 			  const char *name, size_t name_len)
 {
 	lm_lease   *lease = &lm->leases[index];
@@ -58,7 +58,7 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 }
 
 void
-lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
+lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const saved_hold *saved)
 {
 	lm_hold    *hold = &lm->holds[index];
 	lm_lease   *lease = &lm->leases[saved->lease_index];
@@ -96,7 +96,7 @@ lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
 static void
 resume(lockmgr *lm, int64_t now, lm_lease *lease)
 {
-	struct lease *l = &lease->l;
+	saved_lease *l = &lease->l;
 	lm_lock    *lock = lease->lock;
 
 	if (l->state == LEASE_LOST && l->pending.op != DYNAMO_RELEASE)

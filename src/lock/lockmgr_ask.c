@@ -349,7 +349,7 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 		return;
 	}
 	if (lm->adopting ? resume_acquire(lm, now, session, lock) :
-		lm_claim(lm, now, session, lock))
+		lm_take_up(lm, now, session, lock))
 		return;
 	lm_enqueue(lm, now, lock, session, false);
 	if (!lm->adopting && !(request->ask.goes_first && lm_let_in(lm, now, session)))

@@ -70,7 +70,7 @@ void
 lm_bar(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	lm_lease   *bar = lock->lease;
-	struct lease *l = &bar->l;
+	saved_lease *l = &bar->l;
 
 	lm_retire(lm, l->pending.version);
 	memcpy(l->stray, l->pending.version, sizeof(l->stray));
@@ -112,7 +112,7 @@ void
 lm_describe_bar(lockmgr *lm, int64_t now, lm_lease *bar, dynamo_write *write,
 				dynamo_shared_write *shared)
 {
-	struct lease *l = &bar->l;
+	saved_lease *l = &bar->l;
 	const lm_lock *lock = bar->lock;
 	uint8_t		random[16];
 
@@ -154,7 +154,7 @@ lm_describe_bar(lockmgr *lm, int64_t now, lm_lease *bar, dynamo_write *write,
 static bool
 has_arrived(const lockmgr *lm, lm_lease *bar, const dynamo_result *result)
 {
-	struct lease *l = &bar->l;
+	saved_lease *l = &bar->l;
 	const lm_lease *lease = bar->lock->lease;
 	const dynamo_item *item = &result->item;
 	const dynamo_entry *entry = dynamo_find_entry(result->shared, lm->incarnation);

@@ -100,7 +100,7 @@ lm_end_reply(lockmgr *lm)
  * no Date, the renewal gets no time.
  */
 void
-lm_stamp(const lockmgr *lm, struct lease *l)
+lm_stamp(const lockmgr *lm, saved_lease *l)
 {
 	lease_write *pending = &l->pending;
 	int64_t		offset = lm->epoch_offset_us;
@@ -123,7 +123,7 @@ lm_stamp(const lockmgr *lm, struct lease *l)
  * was at the time in its version.
  */
 void
-lm_count_lease(const lockmgr *lm, struct lease *l)
+lm_count_lease(const lockmgr *lm, saved_lease *l)
 {
 	const lease_write *pending = &l->pending;
 	int64_t		ms;
@@ -138,7 +138,7 @@ lm_count_lease(const lockmgr *lm, struct lease *l)
 
 /* When the lease ends for its holders: their deadline is a margin before that. */
 int64_t
-lm_believed_end(const struct lease *l)
+lm_believed_end(const saved_lease *l)
 {
 	return l->lease_end - l->cut_us;
 }
@@ -177,7 +177,7 @@ lm_refused_by_clock(lm_lock *lock)
 
 /* The pending write is sent for the first time now: sets its keptUntil. */
 void
-lm_keep(const lockmgr *lm, int64_t now, lease_write *pending)
+lm_set_minimum(const lockmgr *lm, int64_t now, lease_write *pending)
 {
 	pending->kept_until_ms = pending->at_least_ms == 0 ? 0 :
 		(now + lm->epoch_offset_us) / 1000 + 1 + pending->at_least_ms;
@@ -241,7 +241,7 @@ new_run(lm_lock *lock)
 
 /* Another client has the lock, or had it before us. */
 void
-lm_have_company(lm_lock *lock)
+lm_note_other_client(lm_lock *lock)
 {
 	lock->doublings = 0;
 	lock->heard_ms = 0;
@@ -257,7 +257,7 @@ lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item)
 	if (!item->exists)
 		return;
 	if (strcmp(item->owner, lm->owner) != 0)
-		lm_have_company(lock);
+		lm_note_other_client(lock);
 	else if (lock->run_end == 0 && lock->doublings < RUN_DOUBLINGS)
 		lock->doublings++;
 }

@@ -22,7 +22,7 @@
  * session that joins an exclusive lock gets the limit of the session that acquired it, so both
  * lose their holds at the same time.
  *
- * A leader's transaction joins the hold of its cluster's campaign.  When the campaign has
+ * A leader's transaction joins the hold of its cluster's leadership.  When the leadership has
  * let go, transactions that have joined before may go on, and no other one joins.
  *
  * All this needs no request to DynamoDB, because the lease is ours already.
@@ -41,13 +41,13 @@ has_token(const lm_lease *lease, int64_t token, uint32_t taker)
 		lease->holds->h.token == token && lease->holds->h.taker == taker;
 }
 
-/* Does the cluster lead: is one of the lease's holds a campaign's own? */
+/* Does the cluster lead: is one of the lease's holds a leadership's own? */
 static bool
-is_campaigns(const lm_lease *lease)
+is_leaderships(const lm_lease *lease)
 {
 	const lm_hold *hold = lease->holds;
 
-	while (hold != NULL && !hold->h.campaign)
+	while (hold != NULL && !hold->h.leadership)
 		hold = hold->lease_next;
 	return hold != NULL;
 }
@@ -83,7 +83,7 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 	if (lease == NULL || now >= lease->l.valid_until ||
 		!has_token(lease, ask->token, ask->taker) ||
 		must_end(now, last_hold(lease)) ||
-		(ask->campaign && !is_campaigns(lease)))
+		(ask->leadership && !is_leaderships(lease)))
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (lm_role_is_full(lm, session))
 		lm_answer_result(lm, session, LOCKMGR_ROLE_FULL);
@@ -163,8 +163,8 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 		 * The time gets no shorter: what works under the hold may believe for longer by an earlier
 		 * call.
 		 */
-		if (hold->h.outlives_us < hold->lease->l.lease_ms * 1000)
-			hold->h.outlives_us = hold->lease->l.lease_ms * 1000;
+		if (hold->h.outlive_time_us < hold->lease->l.lease_ms * 1000)
+			hold->h.outlive_time_us = hold->lease->l.lease_ms * 1000;
 		lm_save_hold(lm, hold);
 		lm_answer(lm, session, &kept);
 	}
@@ -187,21 +187,21 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 
 /*
  * The hold's session has ended.  The hold ends, too, unless it outlives its session: then the
- * cluster keeps it for outlives_us from now.
+ * cluster keeps it for outlive_time_us from now.
  *
  * Work under such a hold goes on outside of the session, and may learn late that the session has
  * ended.  It has asked the session from time to time whether the lock is held, and believes each
- * answer for outlives_us at most.  The last answer came before the session's end, so nobody
- * believes for longer than outlives_us from now.  Renewals to other lengths do not change that.
+ * answer for outlive_time_us at most.  The last answer came before the session's end, so nobody
+ * believes for longer than outlive_time_us from now.  Renewals to other lengths do not change that.
  */
 void
 lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold)
 {
 	lm_lease   *lease = hold->lease;
 	lm_hold    *detached = lm_detached_on(lease);
-	int64_t		ends_at = now + hold->h.outlives_us;
+	int64_t		ends_at = now + hold->h.outlive_time_us;
 
-	if (hold->h.outlives_us == 0 || now >= lease->l.valid_until)
+	if (hold->h.outlive_time_us == 0 || now >= lease->l.valid_until)
 	{
 		lm_let_go(lm, now, hold);
 		return;
@@ -378,7 +378,7 @@ lm_answer_lost(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
  * Else the request begins now.
  */
 bool
-lm_claim(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
+lm_take_up(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
 {
 	lm_session *announced = session->announced;
 	lm_hold    *hold;

@@ -96,7 +96,7 @@ lm_take_lease(lockmgr *lm, lm_lock *lock)
 	lease = lm->free_lease;
 	lm_assert(lease->l.state == LEASE_FREE && lease->holds == NULL && lease->used == 0);
 	lm->free_lease = lease->next;
-	lease->l = (struct lease) {
+	lease->l = (saved_lease) {
 		.state = LEASE_ACQUIRING, .generation = lease->l.generation + 1,
 		.mode = lock->first->request.ask.mode,
 	};
@@ -192,7 +192,7 @@ lm_take_hold(lockmgr *lm, int64_t now, lm_lease *lease, lm_session *session, int
 
 	lm_assert(hold->session == NULL);
 	lm->free_hold = hold->next;
-	hold->h = (struct hold) {
+	hold->h = (saved_hold) {
 		.session = session->id,
 		.seq = session->request.seq,
 		.lease_index = lease->index,
@@ -240,7 +240,7 @@ lm_update_detached(lockmgr *lm, lm_lease *lease)
 		return;
 	for (const lm_hold *hold = lease->holds; hold != NULL; hold = hold->lease_next)
 	{
-		if (hold->h.ends_at != 0 || hold->h.outlives_us != 0)
+		if (hold->h.ends_at != 0 || hold->h.outlive_time_us != 0)
 			return;
 	}
 	lease->l.detached = false;
@@ -279,7 +279,7 @@ lm_put_hold(lockmgr *lm, lm_hold *hold)
 	hold->lease = NULL;
 	hold->session = NULL;
 	hold->next = hold->previous = NULL;
-	hold->h = (struct hold) {.seq = 0};
+	hold->h = (saved_hold) {.seq = 0};
 	lm_save_hold(lm, hold);
 	if (lm->adopting)
 		return;					/* lockmgr_adopted() builds the free list */
@@ -373,7 +373,7 @@ lm_drop_lease(lockmgr *lm, lm_lock *lock)
 void
 lm_written(const lockmgr *lm, lm_lease *lease)
 {
-	struct lease *l = &lease->l;
+	saved_lease *l = &lease->l;
 	lease_write *pending = &l->pending;
 
 	lm_assert(pending->version[0] != '\0' && pending->first_sent != 0);
@@ -417,7 +417,7 @@ lm_written(const lockmgr *lm, lm_lease *lease)
 void
 lm_become_held(lockmgr *lm, lm_lock *lock)
 {
-	const struct lease *l = &lock->lease->l;
+	const saved_lease *l = &lock->lease->l;
 
 	lm_enter(lm, lock, LOCK_HELD, lock->look_at != 0 && lock->look_at < l->valid_until ?
 			 lock->look_at : l->valid_until);
@@ -463,7 +463,7 @@ is_before(const lm_hold *hold, const lm_hold *other)
 void
 lm_show_holder(lockmgr *lm, lm_lease *lease)
 {
-	struct lease *l = &lease->l;
+	saved_lease *l = &lease->l;
 	const lm_hold *first = lease->holds;
 	dynamo_holder shown;
 
@@ -497,7 +497,7 @@ void
 lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 {
 	lm_lease   *lease = lock->lease;
-	struct lease *l = &lease->l;
+	saved_lease *l = &lease->l;
 	const lock_ask *ask = &session->request.ask;
 	bool		shared = l->mode != MODE_EXCLUSIVE;
 	lm_hold    *hold;
@@ -508,7 +508,7 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	hold = lm_take_hold(lm, now, lease, session, ask->permits);
 	lm_assert(!lockmgr_limited(l->mode) || lease->used <= l->permits);
 	hold->h.token = shared ? l->last_token : l->next_token;
-	hold->h.campaign = ask->campaign;
+	hold->h.leadership = ask->leadership;
 	hold->h.must_end = ask->at_most_us != 0 ? now + ask->at_most_us : 0;
 	if (!shared)
 		hold->h.holder = l->holder; /* the hold shows the same holder as the item */

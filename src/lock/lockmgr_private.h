@@ -126,7 +126,7 @@ struct lm_session
 
 struct lm_lease
 {
-	lease		l;
+	saved_lease l;
 	uint32_t	index;
 	lm_lock    *lock;			/* NULL once nothing of the lease is in DynamoDB */
 	lm_hold    *holds;			/* several in shared mode, or if sessions have joined the lock */
@@ -142,7 +142,7 @@ struct lm_lease
 
 struct lm_hold
 {
-	hold		h;
+	saved_hold h;
 	heap_node	end;			/* when the hold ends by itself: at h.ends_at if it is detached;
 								 * or at h.must_end, and then when the time to acknowledge that
 								 * loss is over */
@@ -425,7 +425,7 @@ struct lockmgr
 
 	uint32_t	leases_in_use;
 	uint32_t	leases_held;
-	uint32_t	waiters;		/* requests that wait for a lock, but not those of campaigns */
+	uint32_t	waiters;		/* requests that wait for a lock, but not those of leaderships */
 	uint64_t	search;			/* number of the last search for a deadlock */
 
 	/*
@@ -448,7 +448,7 @@ extern lm_hold *lm_adopted_hold(const lm_session *session, uint64_t seq);
 extern void lm_answer_lost(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold);
 extern bool lm_fits_announced(lockmgr *lm, const lm_session *session,
 							  const lockmgr_request *asked);
-extern bool lm_claim(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock);
+extern bool lm_take_up(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock);
 extern void lm_ask_join(lockmgr *lm, int64_t now, lm_session *session);
 extern void lm_join(lockmgr *lm, int64_t now, lm_session *session);
 extern void lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold);
@@ -577,8 +577,8 @@ extern void lm_name_dead(const lockmgr *lm, int64_t now, const lm_lock *lock,
 extern const dynamo_entry *lm_entry_in(const lockmgr *lm, const char *epoch,
 									   const dynamo_result *result);
 extern bool lm_shared_by_others(const lockmgr *lm, const lm_lock *lock);
-extern void lm_pending_epoch(const lease *l, char epoch[DYNAMO_EPOCH_SIZE]);
-extern bool lm_stands(const lockmgr *lm, const lease *l, const dynamo_result *result);
+extern void lm_pending_epoch(const saved_lease *l, char epoch[DYNAMO_EPOCH_SIZE]);
+extern bool lm_stands(const lockmgr *lm, const saved_lease *l, const dynamo_result *result);
 extern bool lm_has_changed_hands(const lm_lock *lock);
 extern void lm_note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item);
 extern bool lm_yields(const lockmgr *lm, int64_t now, const lm_lock *lock,
@@ -587,8 +587,8 @@ extern bool lm_mark_is_due(int64_t now, const lm_lock *lock);
 extern void lm_describe_mark(const lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write);
 extern void lm_mark_failed(int64_t now, lm_lock *lock);
 extern int64_t lm_longest_promised(int64_t now, const lm_lock *lock, int64_t interval);
-extern void lm_have_asked(lm_lock *lock);
-extern void lm_hear(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item);
+extern void lm_clear_own_mark(lm_lock *lock);
+extern void lm_note_others_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item);
 
 /* lockmgr_queue.c */
 extern void lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock,
@@ -603,7 +603,7 @@ extern bool lm_out_of_patience(const lockmgr *lm, int64_t now,
 							   const lm_lock *lock, const lm_session *session);
 extern void lm_fail_impatient_waiters(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_pay(lockmgr *lm, const lm_call *call, const dynamo_reply *reply);
+extern void lm_charge_budget(lockmgr *lm, const lm_call *call, const dynamo_reply *reply);
 
 /*
  * How long to wait after so many failures: up to cap_us; with a spent budget, cap_us to twice
@@ -611,10 +611,10 @@ extern void lm_pay(lockmgr *lm, const lm_call *call, const dynamo_reply *reply);
  */
 extern int64_t lm_backoff(lockmgr *lm, unsigned attempts, int64_t cap_us);
 extern int64_t lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_hurry(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_advance_retry(lockmgr *lm, int64_t now, lm_lock *lock);
 extern int64_t lm_release_again_at(lockmgr *lm, int64_t now, const lm_lock *lock);
 extern int64_t lm_retry_at(lockmgr *lm, int64_t now, const lm_lock *lock);
-extern void lm_stay_back(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_delay_acquire(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer);
 extern void lm_answer_result(lockmgr *lm, lm_session *session,
 							 lockmgr_result result);
@@ -637,19 +637,19 @@ extern bool lm_deadlocked(lockmgr *lm, lm_session *session, lm_session **in_line
 						  char *cycle, size_t size);
 
 /* lockmgr_clock.c */
-extern void lm_keep(const lockmgr *lm, int64_t now, lease_write *pending);
+extern void lm_set_minimum(const lockmgr *lm, int64_t now, lease_write *pending);
 extern int64_t lm_past_ms(const lockmgr *lm, int64_t now);
 extern bool lm_is_kept(const lockmgr *lm, int64_t now, int64_t kept_until_ms);
 extern bool lm_is_kept_too_long(const lockmgr *lm, int64_t now, int64_t kept_until_ms);
 extern int64_t lm_kept_end(const lockmgr *lm, int64_t kept_until_ms);
 extern void lm_begin_reply(lockmgr *lm, int64_t now, const dynamo_reply *reply, int64_t sent);
 extern void lm_end_reply(lockmgr *lm);
-extern void lm_stamp(const lockmgr *lm, struct lease *l);
-extern void lm_count_lease(const lockmgr *lm, struct lease *l);
-extern int64_t lm_believed_end(const struct lease *l);
+extern void lm_stamp(const lockmgr *lm, saved_lease *l);
+extern void lm_count_lease(const lockmgr *lm, saved_lease *l);
+extern int64_t lm_believed_end(const saved_lease *l);
 extern bool lm_is_expired(const lockmgr *lm, const char *version, int64_t lease_ms);
 extern void lm_refused_by_clock(lm_lock *lock);
-extern void lm_have_company(lm_lock *lock);
+extern void lm_note_other_client(lm_lock *lock);
 extern void lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item);
 extern void lm_resume_run(int64_t now, lm_lock *lock);
 extern void lm_note_let_go(int64_t now, lm_lock *lock);

@@ -36,10 +36,10 @@ lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 	request->next = front ? lock->first : NULL;
 	*(request->previous ? &request->previous->request.next : &lock->first) = session;
 	*(request->next ? &request->next->request.previous : &lock->last) = session;
-	lm_hurry(lm, now, lock);
+	lm_advance_retry(lm, now, lock);
 	if (session->announced_by != NULL)
 		return;
-	lm->waiters += !request->ask.campaign;
+	lm->waiters += !request->ask.leadership;
 
 	if (lock->watch == LOCKMGR_NO_WATCH)
 	{
@@ -74,7 +74,7 @@ lm_dequeue(lockmgr *lm, lm_session *session)
 		request->previous;
 	request->next = request->previous = NULL;
 	request->lock = NULL;
-	lm->waiters -= session->announced_by == NULL && !request->ask.campaign;
+	lm->waiters -= session->announced_by == NULL && !request->ask.leadership;
 	lm_assert((lock->first == NULL) == (lock->last == NULL));
 	/*
 	 * Frees the watch if no session looks at it any more: the queue is empty, or has only an
@@ -383,13 +383,13 @@ lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock)
  * failures.
  */
 void
-lm_pay(lockmgr *lm, const lm_call *call, const dynamo_reply *reply)
+lm_charge_budget(lockmgr *lm, const lm_call *call, const dynamo_reply *reply)
 {
 	bool		repeated = false;
 
 	for (int i = 0; i < call->count; i++)
 		repeated |= call->locks[i] != NULL && call->locks[i]->attempts > 0;
-	backoff_pay(&lm->budget, reply, call->count, repeated);
+	backoff_charge(&lm->budget, reply, call->count, repeated);
 }
 
 int64_t
@@ -411,7 +411,7 @@ lm_backoff(lockmgr *lm, unsigned attempts, int64_t cap_us)
 int64_t
 lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	const struct lease *l = &lock->lease->l;
+	const saved_lease *l = &lock->lease->l;
 	int64_t		last_third = l->deadline - l->lease_ms * 1000 / 3;
 	int64_t		cap = (l->deadline - now) / 4;
 
@@ -429,7 +429,7 @@ lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock)
  * put off, because the budget of repetitions is spent, goes out sooner.
  */
 void
-lm_hurry(lockmgr *lm, int64_t now, lm_lock *lock)
+lm_advance_retry(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	if (lock->state == LOCK_RENEWING && lock->postponed && lock->call == NULL)
 		heap_set(&lm->renewals, &lock->renewal, now);
@@ -467,7 +467,7 @@ lm_release_again_at(lockmgr *lm, int64_t now, const lm_lock *lock)
 
 /* Keeps the lock's next acquire back, for longer with each failure. */
 void
-lm_stay_back(lockmgr *lm, int64_t now, lm_lock *lock)
+lm_delay_acquire(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	if (lock->attempts == 0)
 		lock->attempts = 1;

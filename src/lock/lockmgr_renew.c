@@ -30,7 +30,7 @@ typedef enum outcome
 static outcome
 outcome_of(const lockmgr *lm, lm_lease *lease, const dynamo_result *result)
 {
-	struct lease *l = &lease->l;
+	saved_lease *l = &lease->l;
 	const dynamo_entry *entry = l->mode != MODE_EXCLUSIVE ?
 		lm_entry_in(lm, l->epoch, result) : NULL;
 
@@ -70,7 +70,7 @@ lost_renewal_ended(lockmgr *lm, lm_lock *lock)
 }
 
 static lease_loss
-loss_of(const lockmgr *lm, const struct lease *l, const dynamo_item *item)
+loss_of(const lockmgr *lm, const saved_lease *l, const dynamo_item *item)
 {
 	if (!item->exists)
 		return LOSS_DELETED;
@@ -85,7 +85,7 @@ static void
 renewed(lockmgr *lm, int64_t now, lm_lock *lock, outcome what)
 {
 	lm_lease   *lease = lock->lease;
-	struct lease *l = &lease->l;
+	saved_lease *l = &lease->l;
 	lm_session *session;
 
 	l->valid_until = l->deadline;
@@ -115,7 +115,7 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 				   const dynamo_result *result)
 {
 	lm_lease   *lease = lock->lease;
-	struct lease *l = &lease->l;
+	saved_lease *l = &lease->l;
 	outcome		what;
 	lm_session *asker;			/* the session for which the renewal asked for more permits, if
 								 * it still waits; or NULL */
@@ -173,7 +173,7 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 		const dynamo_result *by)
 {
 	lm_lease   *lease = lock->lease;
-	struct lease *l = &lease->l;
+	saved_lease *l = &lease->l;
 
 	lm_set_lease_state(lm, lease, LEASE_LOST);
 	if (by == NULL)
@@ -235,7 +235,7 @@ void
 lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	lm_lease   *lease = lock->lease;
-	struct lease *l = &lease->l;
+	saved_lease *l = &lease->l;
 
 	if (lock->state == LOCK_LOST)
 	{

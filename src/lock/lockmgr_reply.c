@@ -57,7 +57,7 @@ explain(lockmgr *lm, int64_t now, lm_lock *lock)
 static bool
 is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
 {
-	const struct lease *l = &lock->lease->l;
+	const saved_lease *l = &lock->lease->l;
 	const lease_write *pending = &l->pending;
 	const dynamo_entry *entry;
 
@@ -317,7 +317,7 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 	lm->renewals_in_flight -= call.renewal;
 	lm_begin_reply(lm, now, reply, call.sent);
 	note_speed(lm, reply->status, now - call.sent);
-	lm_pay(lm, &call, reply);
+	lm_charge_budget(lm, &call, reply);
 	if (lm_is_batch_check(&call))
 		lm_batch_checked(lm, now, reply);
 	else if (call.op == DYNAMO_RENEW_BATCH)

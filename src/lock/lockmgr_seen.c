@@ -271,7 +271,7 @@ lm_entry_in(const lockmgr *lm, const char *epoch, const dynamo_result *result)
 
 /* The epoch in which the pending write's entry is, if it was applied. */
 void
-lm_pending_epoch(const lease *l, char epoch[DYNAMO_EPOCH_SIZE])
+lm_pending_epoch(const saved_lease *l, char epoch[DYNAMO_EPOCH_SIZE])
 {
 	if (l->pending.kind == DYNAMO_SHARED_OPEN)
 		snprintf(epoch, DYNAMO_EPOCH_SIZE, "shared/%s", l->pending.version);
@@ -281,7 +281,7 @@ lm_pending_epoch(const lease *l, char epoch[DYNAMO_EPOCH_SIZE])
 
 /* Does the item of a refusal show that an earlier copy of the pending write was applied? */
 bool
-lm_stands(const lockmgr *lm, const lease *l, const dynamo_result *result)
+lm_stands(const lockmgr *lm, const saved_lease *l, const dynamo_result *result)
 {
 	const dynamo_entry *entry;
 	char		epoch[DYNAMO_EPOCH_SIZE];
@@ -424,7 +424,7 @@ lm_has_changed_hands(const lm_lock *lock)
 /*
  * Is the next poll to mark the item?  Not
  *
- *	 - for a campaign, which is in no hurry;
+ *	 - for a leadership, which is in no hurry;
  *	 - if the holder is another kind of client, which does not look for marks;
  *	 - if clusters share the lock, unless the session wants permits: an exclusive waiter sets a
  *	   gate;
@@ -444,7 +444,7 @@ lm_mark_is_due(int64_t now, const lm_lock *lock)
 	bool		heard = !is_shared(lock) ? lock->by_ddblock :
 		ask->limit > 0 && lock->shared->mode == ask->mode;
 
-	if (ask->campaign || !heard || now - lock->asked_at < MARK_AFTER_US)
+	if (ask->leadership || !heard || now - lock->asked_at < MARK_AFTER_US)
 		return false;
 	return lm_has_changed_hands(lock) ||
 		(lock->marked_by_us && ask->limit > 0 &&
@@ -490,7 +490,7 @@ lm_longest_promised(int64_t now, const lm_lock *lock, int64_t interval)
 
 /* We have acquired the lock.  Our mark was removed with the same write. */
 void
-lm_have_asked(lm_lock *lock)
+lm_clear_own_mark(lm_lock *lock)
 {
 	lock->marked_by_us = false;
 	lock->marked_until = lock->asked_at = 0;
@@ -501,7 +501,7 @@ lm_have_asked(lm_lock *lock)
  * stay back.
  */
 void
-lm_hear(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
+lm_note_others_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 {
 	int64_t		stay = pause_us(item);
 

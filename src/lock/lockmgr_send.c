@@ -114,7 +114,7 @@ attempt_timeout(const lockmgr *lm, int64_t now, const lm_lock *lock)
 
 	if (lock->lease != NULL)
 	{
-		const struct lease *l = &lock->lease->l;
+		const saved_lease *l = &lock->lease->l;
 
 		deadline = l->state == LEASE_HELD ? l->valid_until :
 			l->pending.first_sent + l->pending.lease_ms * 1000 - l->pending.margin_us;
@@ -133,7 +133,7 @@ attempt_timeout(const lockmgr *lm, int64_t now, const lm_lock *lock)
 static void
 shorten_belief(lockmgr *lm, lm_lock *lock)
 {
-	struct lease *l = &lock->lease->l;
+	saved_lease *l = &lock->lease->l;
 	int64_t		deadline = l->pending.first_sent +
 		l->pending.lease_ms * 1000 - l->pending.margin_us;
 
@@ -181,7 +181,7 @@ typedef struct shared_part
 static const dynamo_shared_write *
 describe_shared(const lockmgr *lm, int64_t now, const lm_lock *lock, shared_part *part)
 {
-	const struct lease *l = &lock->lease->l;
+	const saved_lease *l = &lock->lease->l;
 	const lease_write *pending = &l->pending;
 	dynamo_shared_write *shared = &part->shared;
 	dynamo_admission *admission = NULL;
@@ -231,7 +231,7 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write,
 		if (pending->op == DYNAMO_ACQUIRE || pending->op == DYNAMO_HAND_OVER)
 		{
 			reserve_tokens(lm, now, lock);
-			lm_keep(lm, now, pending);
+			lm_set_minimum(lm, now, pending);
 		}
 		if (pending->op == DYNAMO_RENEW)
 			shorten_belief(lm, lock);
@@ -499,7 +499,7 @@ due_renewal(lockmgr *lm, int64_t now, bool sharing)
 static void
 start_renewal(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	struct lease *l = &lock->lease->l;
+	saved_lease *l = &lock->lease->l;
 	bool		wanted = lock->wanted_lease_ms != 0;
 	const lm_session *session = lm_data_renewer(lock->lease);
 
@@ -542,7 +542,7 @@ start_renewal(lockmgr *lm, int64_t now, lm_lock *lock)
 static bool
 is_last_resort(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
-	const struct lease *l = &lock->lease->l;
+	const saved_lease *l = &lock->lease->l;
 
 	return lm->batches == BATCHES_GOOD && lock->attempts > 0 &&
 		l->valid_until - now < l->lease_ms * 1000 / 3 &&
@@ -554,7 +554,7 @@ is_last_resort(const lockmgr *lm, int64_t now, const lm_lock *lock)
 static bool
 is_alone(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
-	const struct lease *l = &lock->lease->l;
+	const saved_lease *l = &lock->lease->l;
 
 	if (lock->explains || is_last_resort(lm, now, lock))
 		return true;
@@ -581,7 +581,7 @@ static bool
 send_check(lockmgr *lm, int64_t now, lm_call *call)
 {
 	lm_lock    *lock = due_renewal(lm, now, false);
-	const struct lease *l = &lock->lease->l;	/* not NULL, because the lock's renewal is due */
+	const saved_lease *l = &lock->lease->l;	/* not NULL, because the lock's renewal is due */
 	int64_t		at = lock->renewal.at;
 	const lm_lock *other;
 	dynamo_shared_write shared = {

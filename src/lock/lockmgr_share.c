@@ -27,7 +27,7 @@
  * for. 2 s of 20 s become 1 s of 10 s.
  */
 static int64_t
-margin_on(const struct lease *l, const lm_request *request)
+margin_on(const saved_lease *l, const lm_request *request)
 {
 	return request->ask.margin_us * l->lease_ms / request->ask.lease_ms;
 }
@@ -36,7 +36,7 @@ margin_on(const struct lease *l, const lm_request *request)
 static bool
 fits_lease(int64_t now, const lm_lock *lock, const lm_request *request)
 {
-	const struct lease *l = &lock->lease->l;
+	const saved_lease *l = &lock->lease->l;
 
 	return l->mode == request->ask.mode && l->mode != MODE_EXCLUSIVE &&
 		now < lm_believed_end(l) - l->lease_ms * 1000 / 2 &&
@@ -63,7 +63,7 @@ may_reuse(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request 
 int32_t
 lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
-	const struct lease *l = &lock->lease->l;
+	const saved_lease *l = &lock->lease->l;
 	const lm_request *request = lock->first != NULL ? &lock->first->request : NULL;
 	int32_t		unused = l->permits - lock->lease->used;
 	bool		wanted = request != NULL && request->ask.mode == l->mode;
@@ -85,7 +85,7 @@ lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock)
 static void
 let_in(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 {
-	struct lease *l = &lock->lease->l;
+	saved_lease *l = &lock->lease->l;
 	int64_t		margin_us = margin_on(l, &session->request);
 
 	if (margin_us > l->margin_us)
@@ -133,7 +133,7 @@ lm_looks_for_try(int64_t now, const lm_lock *lock)
 static int64_t
 next_look(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	const struct lease *l = &lock->lease->l;
+	const saved_lease *l = &lock->lease->l;
 	int64_t		interval;
 	int64_t		longest = lm_longest_promised(now, lock, lm->poll_interval_us);
 	int64_t		death;

@@ -20,7 +20,7 @@ write_for_first(const lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	const lm_request *request = &lock->first->request;
 	const lock_ask *ask = &request->ask;
-	lease	   *l = &lock->lease->l;
+	saved_lease *l = &lock->lease->l;
 
 	l->pending.lease_ms = ask->lease_ms;
 	l->pending.margin_us = ask->margin_us;
@@ -50,7 +50,7 @@ static void
 start_acquire(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	const lm_request *request = &lock->first->request;
-	lease	   *l = &lock->lease->l;
+	saved_lease *l = &lock->lease->l;
 	const lm_entry *ours;
 
 	if (request->ask.mode == MODE_EXCLUSIVE || !lm_can_join(lm, now, lock, request))
@@ -196,7 +196,7 @@ lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold)
 	if (lock->state == LOCK_LOST)
 		lm_lost_ended(lm, lock);
 	else
-		lm_hurry(lm, now, lock);	/* RENEWING: the release follows when the renewal has ended */
+		lm_advance_retry(lm, now, lock);	/* RENEWING: the release follows when the renewal has ended */
 }
 
 /* Does the item have additional attributes, or does the first session in the queue want some? */
@@ -217,7 +217,7 @@ changes_attributes(const lm_lock *lock)
 static bool
 fits_lease(int64_t now, const lm_lock *lock)
 {
-	const struct lease *l = &lock->lease->l;
+	const saved_lease *l = &lock->lease->l;
 	const lm_request *request = &lock->first->request;
 
 	return request->ask.mode == MODE_EXCLUSIVE && l->next_token != 0 &&
@@ -235,7 +235,7 @@ fits_lease(int64_t now, const lm_lock *lock)
 static void
 pass(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	struct lease *l = &lock->lease->l;
+	saved_lease *l = &lock->lease->l;
 	const lm_request *request = &lock->first->request;
 
 	l->deletes_item = request->ask.deletes_item;
@@ -304,7 +304,7 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 void
 lm_become_releasing(lockmgr *lm, lm_lock *lock, const char *expected)
 {
-	struct lease *l = &lock->lease->l;
+	saved_lease *l = &lock->lease->l;
 	int64_t		pending_end = l->pending.first_sent + l->pending.lease_ms * 1000;
 
 	/* If the unsettled renewal or hand-over (l->stray) was applied, others count its lease. */
@@ -399,7 +399,7 @@ lm_turn_release(lm_lock *lock)
 static bool
 release_what_stands(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result *result)
 {
-	struct lease *l = &lock->lease->l;
+	saved_lease *l = &lock->lease->l;
 	const dynamo_entry *entry;
 	dynamo_shared_kind kind = l->pending.kind;
 	char		version[UUID_SIZE] = "";
@@ -438,7 +438,7 @@ void
 lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 				   const dynamo_result *result)
 {
-	struct lease *l = &lock->lease->l;
+	saved_lease *l = &lock->lease->l;
 	const dynamo_item *item = &result->item;
 	bool		exclusive = l->mode == MODE_EXCLUSIVE;
 	lockmgr_result outcome = LOCKMGR_RELEASED;
@@ -454,7 +454,7 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	else
 	{
 		if (exclusive)
-			lm_hear(lm, now, lock, item);
+			lm_note_others_mark(lm, now, lock, item);
 		lm_delete_later(lm, now, lock);
 	}
 	lm_drop_lease(lm, lock);
@@ -481,7 +481,7 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 void
 lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	struct lease *l = &lock->lease->l;
+	saved_lease *l = &lock->lease->l;
 	int64_t		give_up_at = l->lease_end + LM_LATE_US;
 
 	if (l->pending.op == DYNAMO_HAND_OVER)
@@ -512,7 +512,7 @@ lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_retire(lm, l->refused);
 	lm_drop_lease(lm, lock);
 	lm_fail_releaser(lm, lock);
-	lm_stay_back(lm, now, lock);
+	lm_delay_acquire(lm, now, lock);
 	lm_next_turn(lm, now, lock);
 }
 
@@ -561,7 +561,7 @@ delete_after_us(const lockmgr *lm)
 void
 lm_delete_later(const lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	const struct lease *l = &lock->lease->l;
+	const saved_lease *l = &lock->lease->l;
 	int64_t		kept_end = l->ends_kept ? now : lm_kept_end(lm, l->kept_until_ms);
 
 	if (!l->deletes_item || l->uncertain)

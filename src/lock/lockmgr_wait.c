@@ -17,7 +17,7 @@
 #define POLL_MIN_US		INT64_C(20000)
 #define POLL_BUSY_US	INT64_C(50000)
 #define BUSY_US			INT64_C(2000000)
-#define CAMPAIGN_MIN_US	INT64_C(1000000)
+#define LEADERSHIP_MIN_US	INT64_C(1000000)
 #define POLL_KEPT_US	INT64_C(10000000)
 #define REFUSALS_MAX	10
 
@@ -60,13 +60,13 @@ gate_renewal_at(const lm_lock *lock)
 }
 
 /*
- * A campaign waits for days, and is in no hurry: it polls every tenth of its lease, but at least a
+ * A leadership waits for days, and is in no hurry: it polls every tenth of its lease, but at least a
  * second apart.
  */
 int64_t
-lockmgr_campaign_interval(int64_t lease_us)
+lockmgr_leadership_interval(int64_t lease_us)
 {
-	return lease_us / 10 > CAMPAIGN_MIN_US ? lease_us / 10 : CAMPAIGN_MIN_US;
+	return lease_us / 10 > LEADERSHIP_MIN_US ? lease_us / 10 : LEADERSHIP_MIN_US;
 }
 
 /* The longest time between two polls; busy: the lock has changed hands lately. */
@@ -84,7 +84,7 @@ longest_interval(const lockmgr *lm, bool busy)
  *	 - A lock that changed hands lately is polled more often, to hit the moment in which another
  *	   cluster's waiters stay back: see lockmgr_clock.c.
  *	 - While our mark is in the item, polls come as often as it promises.
- *	 - A campaign polls rarely; so does anybody while a released lock is kept (keptUntil),
+ *	 - A leadership polls rarely; so does anybody while a released lock is kept (keptUntil),
  *	   because that seldom ends early.
  *	 - A poll never comes later than the moment at which the version is dead, the lock is no
  *	   longer kept, or our gate must be renewed.
@@ -110,8 +110,8 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 	longest = lm_longest_promised(now, lock, longest);
 	if (interval > longest)
 		interval = longest;
-	if (lock->first->request.ask.campaign)
-		interval = lockmgr_campaign_interval(lock->first->request.ask.lease_ms * 1000) / 3 * 4;
+	if (lock->first->request.ask.leadership)
+		interval = lockmgr_leadership_interval(lock->first->request.ask.lease_ms * 1000) / 3 * 4;
 	if (!lock->seen && lm_is_kept(lm, now, lock->kept_until_ms))
 		interval = POLL_KEPT_US;
 	/* The interval is shortened at random, by up to a quarter. */
@@ -259,7 +259,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		lock->polling_since = now;
 		if (lock->asked_at == 0)
 			lock->asked_at = now;
-		lm_have_company(lock);
+		lm_note_other_client(lock);
 		lm_note_waits(lock);
 		lm_poll_later(lm, now, lock);
 		return;
@@ -278,7 +278,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 			 (shared ? pending.kind != DYNAMO_SHARED_OPEN ||
 			  !lm_can_join(lm, now, lock, &session->request) :
 			  !lock->seen || strcmp(lock->version, pending.expected) == 0))
-		lm_stay_back(lm, now, lock);
+		lm_delay_acquire(lm, now, lock);
 	if (session != NULL && session->request.active)
 	{
 		/*
@@ -311,7 +311,7 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 
 	lease->l.uncertain = lock->outcome_unknown;
 	lock->refusals = 0;
-	lm_have_asked(lock);
+	lm_clear_own_mark(lock);
 	if (lock->bar != NULL)
 		lm_end_bar(lm, lock->bar);	/* the new token is above that of the bar */
 
@@ -357,7 +357,7 @@ lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_bar(lm, now, lock);
 	else
 		lm_drop_lease(lm, lock);
-	lm_stay_back(lm, now, lock);
+	lm_delay_acquire(lm, now, lock);
 	lm_next_turn(lm, now, lock);
 }
 

@@ -385,7 +385,7 @@ mailbox_end_answer(const mailbox *box, lockmgr_session session, uint64_t seq)
 
 /* Until the new deadline is written, nobody believes in the new lease. */
 void
-mailbox_begin_save(mailbox_lease *words, const lease *lease)
+mailbox_begin_save(mailbox_lease *words, const saved_lease *lease)
 {
 	if (shared_read(&words->generation) == lease->generation)
 		return;
@@ -395,7 +395,7 @@ mailbox_begin_save(mailbox_lease *words, const lease *lease)
 }
 
 void
-mailbox_end_save(mailbox_lease *words, const lease *lease)
+mailbox_end_save(mailbox_lease *words, const saved_lease *lease)
 {
 	shared_write_barrier();
 	shared_write(&words->valid_until, (uint64_t) lease->valid_until);
@@ -403,7 +403,7 @@ mailbox_end_save(mailbox_lease *words, const lease *lease)
 
 /* The entry keeps the mark of a hold that has ended, so that nobody else's let_go has an effect. */
 bool
-mailbox_save_hold(mailbox_hold *words, const hold *hold)
+mailbox_save_hold(mailbox_hold *words, const saved_hold *hold)
 {
 	uint64_t	mark = mailbox_mark(hold->session, hold->seq);
 	bool		given = hold->session.generation != 0 && shared_read(&words->mark) != mark;

@@ -83,7 +83,7 @@
  * Neither side blocks, allocates or fails.  The host passes in what this needs
  * of the world: where slots, leases and holds are, how to ring and to wake, what a
  * request contains.  There are two hosts: PostgreSQL's processes
- * (src/session/mailbox.c, src/worker/worker_mailbox.c) and the simulator.
+ * (src/session/ask_worker.c, src/worker/worker_mailbox.c) and the simulator.
  *
  *-------------------------------------------------------------------------
  */
@@ -262,11 +262,11 @@ extern bool mailbox_unpark(mailbox_worker *worker, uint32_t slot, int64_t since_
 						   lockmgr_session *session, uint64_t *seq);
 
 /* To be called before and after the host copies a lease into the directory. */
-extern void mailbox_begin_save(mailbox_lease *words, const lease *lease);
-extern void mailbox_end_save(mailbox_lease *words, const lease *lease);
+extern void mailbox_begin_save(mailbox_lease *words, const saved_lease *lease);
+extern void mailbox_end_save(mailbox_lease *words, const saved_lease *lease);
 
 /* To be called before the host copies a hold into the directory.  True: it is a new hold. */
-extern bool mailbox_save_hold(mailbox_hold *words, const hold *hold);
+extern bool mailbox_save_hold(mailbox_hold *words, const saved_hold *hold);
 
 /* Has the holder let go of the hold? */
 static inline bool

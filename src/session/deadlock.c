@@ -200,7 +200,7 @@ is_for(const Wait *wait, uint32 lease_index, const char *name)
  * acted.  The session need not act in these cases:
  *
  *	 - It has ended, or has let go of the hold.
- *	 - The cluster ends the hold: it is detached, or a campaign's, or the worker finishes its job.
+ *	 - The cluster ends the hold: it is detached, or a leadership's, or the worker finishes its job.
  *	 - It shares the lock in the mode in which the process wants it, without a limit.
  */
 static void
@@ -208,11 +208,11 @@ add_hold(Graph *graph, int waiter, const HoldCopy *held, uint32 hold_index, lock
 {
 	Process    *process = &graph->processes[waiter];
 	const Wait *wait = &process->wait;
-	const hold *h = &held->hold;
+	const saved_hold *h = &held->hold;
 	int			pid;
 	bool		with_others = wait->kind == WAIT_LOCK && wait->mode == mode;
 
-	if (held->let_go || h->ends_at != 0 || h->campaign ||
+	if (held->let_go || h->ends_at != 0 || h->leadership ||
 		h->session.slot >= segment->max_sessions ||
 		shared_read(&segment_slots[h->session.slot].words.generation) != h->session.generation ||
 		SegmentEndsHold(NULL, hold_index, h))
@@ -310,12 +310,12 @@ add_holders(Graph *graph, int waiter)
 	const Wait *wait = &process->wait;
 	HoldCopy	held;
 	LeaseCopy	copy;
-	const lease *l = &copy.lease;
+	const saved_lease *l = &copy.lease;
 	bool		in_queue = false;
 
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
-		const hold *h = &segment_holds[i].hold;
+		const saved_hold *h = &segment_holds[i].hold;
 		uint32		index = h->lease_index;
 
 		/* Compare before copying, because most holds are of other locks. */

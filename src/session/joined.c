@@ -189,7 +189,7 @@ JoinedOutlive(const LockName *name)
 		SessionRaiseLost(name, held);
 	if (answer->result != MAILBOX_RENEWED)
 		ErrorsAnswer(answer, name->text);
-	return saved.hold.outlives_us;
+	return saved.hold.outlive_time_us;
 }
 
 static bool

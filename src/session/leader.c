@@ -3,7 +3,7 @@
  * leader.c
  *	  Transactions of a cluster that leads.
  *
- * If a cluster leads, its campaign has a hold on the lock.  A transaction that joins gets a hold
+ * If a cluster leads, its leadership has a hold on the lock.  A transaction that joins gets a hold
  * beside that one, as a session does that joins another session's hold.  It keeps this hold until
  * it ends, even if it rolls back to a savepoint before the call.
  *
@@ -17,39 +17,39 @@
 #include "session/session.h"
 
 static bool
-find(const LockName *name, campaign *found)
+find(const LockName *name, leadership *found)
 {
-	for (uint32 i = 0; i < CAMPAIGNS_MAX; i++)
+	for (uint32 i = 0; i < LEADERSHIPS_MAX; i++)
 	{
-		SegmentReadCampaign(i, found);
-		if (found->state != CAMPAIGN_NONE && strcmp(found->name, name->utf8) == 0)
+		SegmentReadLeadership(i, found);
+		if (found->state != LEADERSHIP_NONE && strcmp(found->name, name->utf8) == 0)
 			return true;
 	}
 	return false;
 }
 
 pg_noreturn static void
-raise_no_campaign(const LockName *name)
+raise_no_leadership(const LockName *name)
 {
 	ErrorsState(errmsg("this cluster has no leadership \"%s\"", name->text),
 				errhint("See the view ddb_leaderships, and \"ddblock.leaderships\"."));
 }
 
 /*
- * Joins the campaign's hold, for a new HeldLock (a HeldAcquire).  False if the cluster does not
+ * Joins the leadership's hold, for a new HeldLock (a HeldAcquire).  False if the cluster does not
  * lead any more.
  */
 static bool
 join(HeldLock *held, const LockName *name, const void *arg)
 {
-	const campaign *c = arg;
+	const leadership *c = arg;
 	MailboxRequest request = {
 		.kind = MAILBOX_JOIN,
 		.ask = {
 			.lease_index = c->grant.lease_index,
 			.lease_generation = c->grant.lease_generation,
 			.token = c->grant.token,
-			.campaign = true,
+			.leadership = true,
 		},
 	};
 	const MailboxAnswer *answer;
@@ -79,7 +79,7 @@ int64
 LeaderJoin(const LockName *name)
 {
 	HeldLock   *held;
-	campaign	c;
+	leadership	c;
 	bool		found;
 
 	SessionAttach();
@@ -87,13 +87,13 @@ LeaderJoin(const LockName *name)
 	if (held != NULL && held->leader)
 		return SessionRequire(name)->token;
 	/*
-	 * That there is no campaign yet is no error: the worker may not have begun it, or does not on
+	 * That there is no leadership yet is no error: the worker may not have begun it, or does not on
 	 * a standby.
 	 */
 	found = find(name, &c);
-	if (!found && !campaign_is_listed(ddblock_leaderships, name->utf8))
-		raise_no_campaign(name);
-	if (held != NULL || !found || c.state != CAMPAIGN_LEADING)
+	if (!found && !leadership_is_listed(ddblock_leaderships, name->utf8))
+		raise_no_leadership(name);
+	if (held != NULL || !found || c.state != LEADERSHIP_LEADING)
 		return 0;
 
 	/*
@@ -116,7 +116,7 @@ int64
 LeaderRequire(const LockName *name)
 {
 	int64		token = LeaderJoin(name);
-	campaign	c;
+	leadership	c;
 
 	if (token != 0)
 		return token;
@@ -137,11 +137,11 @@ LeaderResign(const LockName *name, int64 rest_ms, int64 wait_ms)
 		},
 	};
 	const MailboxAnswer *answer;
-	campaign	c;
+	leadership	c;
 
 	SessionAttach();
 	if (!find(name, &c))
-		raise_no_campaign(name);
+		raise_no_leadership(name);
 	answer = MailboxCall(&request, name->utf8, NULL, NULL);
 	if (answer->result != MAILBOX_DONE && answer->result != MAILBOX_NOT_HELD)
 		ErrorsAnswer(answer, name->text);

@@ -87,7 +87,7 @@ PrefixNarrow(const char *asked)
 void
 NameRefuseLed(const LockName *name, const HeldLock *held)
 {
-	if ((held == NULL || !held->leader) && !campaign_is_listed(ddblock_leaderships, name->utf8))
+	if ((held == NULL || !held->leader) && !leadership_is_listed(ddblock_leaderships, name->utf8))
 		return;
 	ErrorsState(errmsg("lock \"%s\" is for this cluster as a whole, not for a session",
 					   name->text),

@@ -451,7 +451,7 @@ pg_noreturn extern void SessionRaiseLost(const LockName *name, HeldLock *held);
 extern void SessionWarnLost(const char *lock, lease_loss loss);
 
 /* ----------------------------------------------------------------
- * drop.c: Keeps DROP EXTENSION from losing locks and fencing tokens.
+ * drop_extension.c: Keeps DROP EXTENSION from losing locks and fencing tokens.
  * ----------------------------------------------------------------
  */
 
@@ -461,7 +461,7 @@ extern void SessionWarnLost(const char *lock, lease_loss loss);
 extern void DropCheck(Oid class_id, Oid object_id);
 
 /* ----------------------------------------------------------------
- * fence.c: Whether a transaction still has the fences that it asked for.
+ * transaction_fence.c: Whether a transaction still has the fences that it asked for.
  *
  * Needs neither shared memory nor the worker.
  * ----------------------------------------------------------------
@@ -605,7 +605,7 @@ extern int64 LeaderRequire(const LockName *name);
 extern bool LeaderResign(const LockName *name, int64 rest_ms, int64 wait_ms);
 
 /* ----------------------------------------------------------------
- * mailbox.c: A session's side of the mailbox: ask the worker, wait for its answer.
+ * ask_worker.c: A session's side of the mailbox: ask the worker, wait for its answer.
  *
  * A session has one request at a time, and waits interruptibly.  An error while it
  * waits cancels the request; the worker then releases what the request gets, or
@@ -659,7 +659,7 @@ extern const MailboxAnswer *MailboxCall(MailboxRequest *request, const char *nam
 extern void MailboxLetGo(uint32 hold_index, uint64 seq);
 
 /* ----------------------------------------------------------------
- * order.c: The standing order to join locks, ddblock.join_locks: whether it is carried out.
+ * join_locks.c: The standing order to join locks, ddblock.join_locks: whether it is carried out.
  * ----------------------------------------------------------------
  */
 
@@ -743,7 +743,7 @@ typedef struct QueueScan
 extern bool QueueScanNext(QueueScan *scan, QueueRow *row);
 
 /* ----------------------------------------------------------------
- * queue_claimed.c: The jobs that this session has claimed: a list of QueueClaims, in its own
+ * queue_claims.c: The jobs that this session has claimed: a list of QueueClaims, in its own
  * memory.
  *
  * A claim is an ordinary lock of this session, together with its token.  A claim is void as soon
@@ -867,7 +867,7 @@ extern QueueRow *QueueJobHead(const char *queue, const char *resource, int64 *no
 extern void QueueJobDelete(const char *queue, const char *resource, int64 number);
 
 /* ----------------------------------------------------------------
- * queue_own.c: What a session does with the jobs that it has claimed.
+ * queue_require.c: What a session does with the jobs that it has claimed.
  * ----------------------------------------------------------------
  */
 
@@ -930,7 +930,7 @@ typedef struct QueueSearch
 extern bool QueueSearchJob(QueueSearch *search);
 
 /* ----------------------------------------------------------------
- * queue_table.c: Is the queues' table fit, and guarded by this cluster's lock table?
+ * queue_table_guard.c: Is the queues' table fit, and guarded by this cluster's lock table?
  * ----------------------------------------------------------------
  */
 
@@ -972,7 +972,7 @@ extern void StatementInstallHooks(void);
 extern void StatementInstallDropCheck(void);
 
 /* ----------------------------------------------------------------
- * table_call.c: Calls that the lock manager does not make: repeated, and page after page.
+ * direct_call.c: Calls that the lock manager does not make: repeated, and page after page.
  *
  * These are calls of functions about the lock table as a whole, of operators' functions that
  * change its items, and of queues.  The worker makes each call once.  The session repeats it, so

@@ -6,12 +6,12 @@
  * ddblock has only these callbacks for transactions and subtransactions.  They call the other
  * files in a fixed order.
  *
- * Before COMMIT and PREPARE: held.c, queue_claimed.c, fence.c, guard.c.  Each may raise an error,
+ * Before COMMIT and PREPARE: held.c, queue_claims.c, fence.c, guard.c.  Each may raise an error,
  * which aborts the transaction.  The guard comes last because it compares
  * leases with the clock: the less happens between it and the commit record,
  * the better.
  *
- * After the end of a transaction: queue_claimed.c, held.c, fence.c, guard.c.  Interrupts are held,
+ * After the end of a transaction: queue_claims.c, held.c, fence.c, guard.c.  Interrupts are held,
  * so none of them may fail or wait.
  *
  * Two other pieces of code run around these callbacks:

@@ -51,7 +51,7 @@ typedef struct Piece
 static uint32
 slot_count(void)
 {
-	return (uint32) MaxBackends + CAMPAIGNS_MAX;
+	return (uint32) MaxBackends + LEADERSHIPS_MAX;
 }
 
 static uint32
@@ -165,7 +165,7 @@ SegmentFinishPlace(void *arg, uint32 index)
 
 /* Not by the worker's notes: the session may wait already when it sees the news. */
 bool
-SegmentEndsHold(void *arg, uint32 hold_index, const hold *hold)
+SegmentEndsHold(void *arg, uint32 hold_index, const saved_hold *hold)
 {
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 	{
@@ -182,7 +182,7 @@ SegmentEndsHold(void *arg, uint32 hold_index, const hold *hold)
 
 /*
  * Race with the session's end: another process may wake up for nothing.  The worker
- * itself takes the answers of campaigns, in this turn or the next.
+ * itself takes the answers of leaderships, in this turn or the next.
  */
 static void
 wake(void *arg, uint32 slot)
@@ -340,9 +340,9 @@ SegmentHoldsEnd(uint32 lease_index, uint32 lease_generation)
 }
 
 void
-SegmentReadCampaign(uint32 number, campaign *copy)
+SegmentReadLeadership(uint32 number, leadership *copy)
 {
-	while (!campaign_read(&segment->campaigns[number], copy))
+	while (!leadership_read(&segment->leaderships[number], copy))
 		wait_for_writer();
 }
 

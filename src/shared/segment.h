@@ -13,7 +13,7 @@
  * nothing.  So everything has one writer at a time, who never waits, and readers who
  * notice when they have read during a change.  Who writes what, and under which guard:
  *
- *	 MailboxSlot, the session's (a campaign's: the worker)
+ *	 MailboxSlot, the session's (a leadership's: the worker)
  *	   words.generation			session, atomic; odd while it uses the slot
  *	   words.announced_seq		session, for itself
  *	   words.request_*,
@@ -47,7 +47,7 @@
  *		 stats_since			the server's start
  *	   incarnation, owner		the first worker, before status.since
  *	   place					the worker that finds it, before status.has_place
- *	   campaigns, trouble,
+ *	   leaderships, trouble,
  *		 renewal_failure, status	worker, changes
  *	   worker_*, leases_*, waiters	worker, atomics
  *	   "worker only"			worker; nobody else reads them
@@ -81,7 +81,7 @@
 #include "port/atomics.h"
 
 #include "aws/aws.h"
-#include "lock/campaign.h"
+#include "lock/leadership.h"
 #include "lock/mailbox.h"
 #include "queue/queue.h"
 
@@ -96,7 +96,7 @@ typedef enum MailboxKind
 	MAILBOX_JOIN = LOCKMGR_JOIN,
 	MAILBOX_DETACH = LOCKMGR_DETACH,
 	MAILBOX_END_DETACHED = LOCKMGR_END_DETACHED,
-	MAILBOX_RESIGN,				/* gives up a campaign, in no call */
+	MAILBOX_RESIGN,				/* gives up a leadership, in no call */
 	MAILBOX_TABLE,				/* one call of the given op on the table or its
 								 * items; the backend decides what comes next */
 	MAILBOX_ANNOUNCE,			/* the session's next requests: see mailbox.h */
@@ -310,7 +310,7 @@ typedef struct MailboxSlot
 typedef struct LeaseEntry
 {
 	shared32	changes;		/* of lease and name */
-	lease		lease;			/* state LEASE_FREE: unused */
+	saved_lease lease;			/* state LEASE_FREE: unused */
 	mailbox_lease words;
 	char		name[DYNAMO_NAME_MAX + 1];	/* UTF-8; the last byte is always 0 */
 } LeaseEntry;
@@ -318,10 +318,10 @@ typedef struct LeaseEntry
 typedef struct HoldEntry
 {
 	shared32	changes;		/* of hold */
-	hold		hold;			/* session.generation 0: unused */
+	saved_hold hold;			/* session.generation 0: unused */
 	Oid			database;		/* its session's */
 	mailbox_hold words;
-	shared64	untold_loss;	/* see loss.c; 0: told, or not held */
+	shared64	untold_loss;	/* see report_loss.c; 0: told, or not held */
 	shared32	session_depth;	/* acquisitions, for the views */
 	shared32	xact_depth;
 } HoldEntry;
@@ -338,13 +338,13 @@ typedef struct FinishEntry
 /* Copies of entries, without their atomics. */
 typedef struct LeaseCopy
 {
-	lease		lease;
+	saved_lease lease;
 	char		name[DYNAMO_NAME_MAX + 1];
 } LeaseCopy;
 
 typedef struct HoldCopy
 {
-	hold		hold;
+	saved_hold hold;
 	Oid			database;
 	bool		let_go;
 	uint32		session_depth;
@@ -401,7 +401,7 @@ typedef struct WorkerStatus
 	uint32		connections;	/* open ones */
 	char		proxy[320];		/* its URL, without user and password; "": none */
 	char		http_library[64];	/* libcurl's name and version */
-	char		copy[DYNAMO_OWNER_SIZE];	/* see worker_copy.c; UTF-8 */
+	char		copy[DYNAMO_OWNER_SIZE];	/* see worker_cluster_copy.c; UTF-8 */
 	int64		copy_until;		/* it lives until then, by what is known of it; or 0 */
 } WorkerStatus;
 
@@ -469,16 +469,16 @@ typedef struct Segment
 	SegmentPlace place;			/* worker, before it answers the first call */
 	uint32		max_leases;
 	uint32		max_sessions;	/* MaxBackends */
-	uint32		slots;			/* ... and those of the campaigns */
+	uint32		slots;			/* ... and those of the leaderships */
 	uint32		bell_words;		/* of segment_bells */
-	campaign_entry campaigns[CAMPAIGNS_MAX];
+	leadership_entry leaderships[LEADERSHIPS_MAX];
 
 	/* The worker: its process number, or PG_UINT32_MAX when none runs. */
 	shared32	worker_procno;
 	shared32	worker_pid;
 	shared32	worker_starts;
 	bool		table_checked;	/* worker only: see lock/table_check.h */
-	shared64	queue_table_checked;	/* when; 0: not yet (session/queue_table.c) */
+	shared64	queue_table_checked;	/* when; 0: not yet (session/queue_table_guard.c) */
 	shared64	queue_floor;	/* numbers of resources without a head begin above it, */
 	shared64	queue_floor_read;	/* ... as was read then; 0: not yet */
 	SegmentTrouble trouble;
@@ -498,7 +498,7 @@ typedef struct Segment
 	shared64	wait_us;		/* sum of the waits in wait_histogram */
 	shared64	wait_histogram[SEGMENT_WAIT_BUCKETS];
 	shared32	loss_changes;	/* of last_loss; 0: there was no loss */
-	SegmentLoss last_loss;		/* see loss.c */
+	SegmentLoss last_loss;		/* see report_loss.c */
 	shared32	leases_in_use;
 	shared32	leases_held;
 	shared32	leases_detached;
@@ -561,7 +561,7 @@ extern queue_place *SegmentFinishPlace(void *arg, uint32 index);
  * Does the worker end this hold, because its session has completed a job, and has nothing to
  * do for that any more?  arg: unused.
  */
-extern bool SegmentEndsHold(void *arg, uint32 hold_index, const hold *hold);
+extern bool SegmentEndsHold(void *arg, uint32 hold_index, const saved_hold *hold);
 
 /* Wakes the sessions that wait for jobs.  Neither waits nor fails. */
 extern void SegmentTellJobs(void);
@@ -595,8 +595,8 @@ extern bool SegmentFindHold(const char *name, int64 token, bool detached, HoldCo
 /* When the last of the holds on the lease ends by its limit; PG_INT64_MAX: one has none. */
 extern int64 SegmentHoldsEnd(uint32 lease_index, uint32 lease_generation);
 
-/* Copies a campaign; its state may be CAMPAIGN_NONE. */
-extern void SegmentReadCampaign(uint32 number, campaign *copy);
+/* Copies a leadership; its state may be LEADERSHIP_NONE. */
+extern void SegmentReadLeadership(uint32 number, leadership *copy);
 
 /* Microseconds on CLOCK_BOOTTIME: the clock of every lease. */
 extern int64 SegmentNow(void);

@@ -24,7 +24,7 @@
 
 #include "aws/aws.h"
 #include "dynamo/dynamo.h"
-#include "lock/campaign.h"
+#include "lock/leadership.h"
 #include "lock/join_list.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
@@ -574,12 +574,12 @@ SettingsTable(void)
 }
 
 static bool
-check_campaigns(char **newval, void **extra, GucSource source)
+check_leaderships(char **newval, void **extra, GucSource source)
 {
 	const char *at = *newval;
-	const char *wrong = campaign_list_wrong(at);
+	const char *wrong = leadership_list_wrong(at);
 	dynamo_table table = SettingsTable();
-	char		name[CAMPAIGN_NAME_MAX + 1];
+	char		name[LEADERSHIP_NAME_MAX + 1];
 
 	if (wrong == NULL && **newval != '\0' && !plain_text(*newval, 1, SIZE_MAX))
 		wrong = "A name is not UTF-8, or has control characters.";
@@ -589,7 +589,7 @@ check_campaigns(char **newval, void **extra, GucSource source)
 		return false;
 	}
 	/* The separator is known: it is defined before, and does not change. */
-	while (campaign_list_next(&at, name, &wrong))
+	while (leadership_list_next(&at, name, &wrong))
 	{
 		wrong = dynamo_name_wrong(&table, name, strlen(name));
 		if (wrong == NULL)
@@ -602,14 +602,14 @@ check_campaigns(char **newval, void **extra, GucSource source)
 
 /* Locks that the cluster itself holds. */
 static void
-define_campaigns(void)
+define_leaderships(void)
 {
 	DefineCustomStringVariable("ddblock.leaderships",
 							   "Names of locks that this cluster itself wants to hold, to lead.",
 							   "NAME, ... The cluster that holds such a lock leads: ddb_leadership_held() "
 							   "is true there, and false in all other clusters.",
 							   &ddblock_leaderships, "", PGC_SIGHUP, GUC_LIST_INPUT,
-							   check_campaigns, NULL, NULL);
+							   check_leaderships, NULL, NULL);
 	DefineCustomBoolVariable("ddblock.leaderships_on_standby",
 							 "A hot standby wants to lead, too.",
 							 "If off, it begins when it is promoted.",
@@ -690,7 +690,7 @@ SettingsDefine(void)
 	define_timeouts();
 	define_credentials();
 	define_leases();
-	define_campaigns();
+	define_leaderships();
 	check_keys();
 	refuse_unknown();
 	prev_emit_log = emit_log_hook;

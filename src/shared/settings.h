@@ -35,7 +35,7 @@ extern int	ddblock_poll_interval;	/* ms */
 extern int	ddblock_released_item_ttl;	/* s; 0: off */
 extern bool ddblock_keep_warm;
 extern bool ddblock_log_grants;
-extern char *ddblock_leaderships; /* see lock/campaign.h */
+extern char *ddblock_leaderships; /* see lock/leadership.h */
 extern bool ddblock_leaderships_on_standby;
 extern char *ddblock_access_key_id;
 extern char *ddblock_secret_access_key;

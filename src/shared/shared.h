@@ -17,7 +17,7 @@
 #include "shared/segment.h"
 
 /* ----------------------------------------------------------------
- * loss.c: Each loss of a lease is counted and logged once.
+ * report_loss.c: Each loss of a lease is counted and logged once.
  *
  * For the worker and for the session: the first to notice counts and logs.
  * ----------------------------------------------------------------

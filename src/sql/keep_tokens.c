@@ -29,7 +29,7 @@
 
 PG_FUNCTION_INFO_V1(ddb_keep_extension);
 
-/* Before what may drop the extension: the call has the library loaded, whose hook checks (drop.c). */
+/* Before what may drop the extension: the call has the library loaded, whose hook checks (drop_extension.c). */
 Datum
 ddb_keep_extension(PG_FUNCTION_ARGS)
 {

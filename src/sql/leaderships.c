@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * leaderships.c
- *	  SQL functions of campaigns, locks that the cluster itself holds to lead, and the
+ *	  SQL functions of leaderships, locks that the cluster itself holds to lead, and the
  *	  function behind the view ddb_leaderships.
  *
  * The view only reads shared memory: the transaction joins nothing.
@@ -16,26 +16,26 @@
 
 /* The worker may not have noticed yet that the lease is over. */
 static const char *
-state_of(const campaign *c)
+state_of(const leadership *c)
 {
 	switch (c->state)
 	{
-		case CAMPAIGN_LEADING:
+		case LEADERSHIP_LEADING:
 			return mailbox_valid_until(&segment_mailbox, c->grant.lease_index,
 									   c->grant.lease_generation) > SegmentNow() ? "leading" : "lost";
-		case CAMPAIGN_GIVING_UP:
+		case LEADERSHIP_GIVING_UP:
 			return "giving up";
-		case CAMPAIGN_RESTING:
+		case LEADERSHIP_RESTING:
 			return "resting";
-		case CAMPAIGN_STANDING:
-		case CAMPAIGN_NONE:
+		case LEADERSHIP_STANDING:
+		case LEADERSHIP_NONE:
 			break;
 	}
 	return "following";
 }
 
 static int
-count_joined(const campaign *c)
+count_joined(const leadership *c)
 {
 	HoldCopy	held;
 	int			count = 0;
@@ -53,17 +53,17 @@ ddb_leaderships(PG_FUNCTION_ARGS)
 {
 	ErrorsRequirePreload();
 	InitMaterializedSRF(fcinfo, 0);
-	for (uint32 i = 0; i < CAMPAIGNS_MAX; i++)
+	for (uint32 i = 0; i < LEADERSHIPS_MAX; i++)
 	{
-		campaign	c;
+		leadership	c;
 		lockmgr_watch watch;
 		bool		has_lease;
 		Row			row;
 
-		SegmentReadCampaign(i, &c);
-		if (c.state == CAMPAIGN_NONE || !PrefixAllows(c.name))
+		SegmentReadLeadership(i, &c);
+		if (c.state == LEADERSHIP_NONE || !PrefixAllows(c.name))
 			continue;
-		has_lease = c.state == CAMPAIGN_LEADING || c.state == CAMPAIGN_GIVING_UP;
+		has_lease = c.state == LEADERSHIP_LEADING || c.state == LEADERSHIP_GIVING_UP;
 
 		RowStart(&row, fcinfo);
 		RowValue(&row, "name", NOTICE, "name of a leadership", c.name);
@@ -73,14 +73,14 @@ ddb_leaderships(PG_FUNCTION_ARGS)
 			RowSet(&row, "token", Int64GetDatum(c.grant.token));
 		RowSet(&row, "joined", Int32GetDatum(has_lease ? count_joined(&c) : 0));
 		/* The owner of the lock, as far as this cluster knows. */
-		if (c.state == CAMPAIGN_LEADING)
+		if (c.state == LEADERSHIP_LEADING)
 			RowValue(&row, "leader", NOTICE, "owner of a lock", segment->owner);
-		else if (c.state == CAMPAIGN_STANDING &&
+		else if (c.state == LEADERSHIP_STANDING &&
 				 WaitingReadWatch(&segment_slots[c.me.slot], c.seq, &watch) && watch.held)
 			RowValue(&row, "leader", NOTICE, "owner of a lock", watch.owner);
-		if (c.state == CAMPAIGN_GIVING_UP && c.interrupt_at != 0)
+		if (c.state == LEADERSHIP_GIVING_UP && c.interrupt_at != 0)
 			RowClock(&row, "interrupts_at", c.interrupt_at);
-		if (c.state == CAMPAIGN_RESTING)
+		if (c.state == LEADERSHIP_RESTING)
 			RowClock(&row, "stands_again_at", c.stand_at);
 		RowPut(&row, fcinfo);
 	}

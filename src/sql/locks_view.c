@@ -69,7 +69,7 @@ mode_columns(lock_mode mode, int32 permits, Row *row)
 }
 
 static int64
-valid_until(const lease *l, const HoldCopy *held)
+valid_until(const saved_lease *l, const HoldCopy *held)
 {
 	return held->hold.must_end != 0 ? Min(l->valid_until, held->hold.must_end) : l->valid_until;
 }
@@ -77,7 +77,7 @@ valid_until(const lease *l, const HoldCopy *held)
 static const char *
 state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now)
 {
-	const lease *l = &entry->lease;
+	const saved_lease *l = &entry->lease;
 
 	switch (l->state)
 	{
@@ -103,13 +103,13 @@ state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now)
 static void
 lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, Row *row)
 {
-	const lease *l = &entry->lease;
+	const saved_lease *l = &entry->lease;
 	const dynamo_holder *holder = held ? &held->hold.holder : &l->holder;
 	int64		lease_ms = l->state == LEASE_ACQUIRING || l->state == LEASE_BARRING ?
 		l->pending.lease_ms : l->lease_ms;
 
 	RowValue(row, "name", NOTICE, "name of a lock", entry->name);
-	if (held == NULL || (held->hold.ends_at == 0 && !held->hold.campaign))
+	if (held == NULL || (held->hold.ends_at == 0 && !held->hold.leadership))
 		RowSet(row, "pid", Int32GetDatum(holder->pid));
 	RowText(row, "datname", holder->database);
 	RowText(row, "usename", holder->user);
@@ -120,7 +120,7 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 	if (held == NULL)
 		return;
 
-	if (held->hold.campaign)
+	if (held->hold.leadership)
 		RowText(row, "scope", "leadership");
 	else if (held->hold.ends_at != 0)
 	{

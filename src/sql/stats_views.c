@@ -88,7 +88,7 @@ ddb_stats(PG_FUNCTION_ARGS)
 		/* Which lock, whose session, and why, if the session may see the lock. */
 		if (PrefixAllows(loss->name))
 		{
-			const char *whose = loss->pid == 0 ? "this cluster itself" :	/* a campaign's */
+			const char *whose = loss->pid == 0 ? "this cluster itself" :	/* a leadership's */
 				psprintf("process %d, user \"%s\", database \"%s\"", loss->pid,
 						 Utf8ToMessage(loss->user), Utf8ToMessage(loss->database));
 

@@ -204,7 +204,7 @@ start(void)
 	WorkerTableCheckInit();
 	WorkerCallInit(see_reply);
 	WorkerLockmgrInit();
-	WorkerCampaignsInit();
+	WorkerLeadershipsInit();
 	WorkerJournalInit(SegmentNow());
 	WorkerAdopt(SegmentNow());
 
@@ -268,7 +268,7 @@ ddblock_worker_main(Datum main_arg)
 		if (lockmgr_next_wake(worker_lockmgr) <= now)
 			lockmgr_tick(worker_lockmgr, now);
 		wake = sooner(wake, WorkerSettleParked(now));
-		wake = sooner(wake, WorkerCampaignsRun(now));
+		wake = sooner(wake, WorkerLeadershipsRun(now));
 		wake = sooner(wake, WorkerTableCheckRun(now));
 		wake = sooner(wake, WorkerFinishRun(now));
 		wake = sooner(wake, WorkerKeepWarm(now));

@@ -201,18 +201,18 @@ extern void WorkerAnswer(void *arg, const lockmgr_answer *answer);
 extern void WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply);
 
 /* ----------------------------------------------------------------
- * worker_campaigns.c: The cluster's campaigns: see lock/campaign.h.
+ * worker_leaderships.c: The cluster's leaderships: see lock/leadership.h.
  * ----------------------------------------------------------------
  */
 
 /* Before the worker adopts: a session may want to resign. */
-extern void WorkerCampaignsInit(void);
+extern void WorkerLeadershipsInit(void);
 
 /* Once in each turn; returns when it must be called again. */
-extern int64 WorkerCampaignsRun(int64 now);
+extern int64 WorkerLeadershipsRun(int64 now);
 
-/* As campaign_resign(). */
-extern bool WorkerCampaignsResign(int64 now, const char *name, int64 rest_us, int64 wait_us);
+/* As leadership_resign(). */
+extern bool WorkerLeadershipsResign(int64 now, const char *name, int64 rest_us, int64 wait_us);
 
 /* ----------------------------------------------------------------
  * worker_clock.c: DynamoDB's time, as the replies' Date headers show it (aws/epoch_clock.c).
@@ -243,7 +243,7 @@ extern int64 WorkerEpochLow(int64 now);
 extern int64 WorkerEpochLikely(int64 now);
 
 /* ----------------------------------------------------------------
- * worker_copy.c: Looks for a copy of this cluster that uses the same lock table.
+ * worker_cluster_copy.c: Looks for a copy of this cluster that uses the same lock table.
  * ----------------------------------------------------------------
  */
 
@@ -338,7 +338,7 @@ extern void WorkerFetchGiveUp(void);
 extern void WorkerFetchRun(void);
 
 /* ----------------------------------------------------------------
- * worker_finish.c: Finishes jobs whose sessions have committed.
+ * worker_finish_jobs.c: Finishes jobs whose sessions have committed.
  * ----------------------------------------------------------------
  */
 
@@ -368,12 +368,12 @@ extern void WorkerTableCheckSee(const WorkerCall *call, const dynamo_reply *repl
 extern int64 WorkerTableCheckRun(int64 now);
 
 /* ----------------------------------------------------------------
- * worker_grants.c: ddblock.log_grants: a line in the log for each grant, loss and release.
+ * worker_log_grants.c: ddblock.log_grants: a line in the log for each grant, loss and release.
  * ----------------------------------------------------------------
  */
 
 /* event: "granted", "lost", "released"; until: the end of the belief, if it was before now. */
-extern void WorkerLogHold(const char *event, const hold *hold, int64 until);
+extern void WorkerLogHold(const char *event, const saved_hold *hold, int64 until);
 
 /* ----------------------------------------------------------------
  * worker_free_dead.c: Frees what dead incarnations of this cluster held when they died.
@@ -437,7 +437,7 @@ extern int64 WorkerSettleParked(int64 now);
 extern void WorkerRefuseRequests(void);
 
 /* ----------------------------------------------------------------
- * worker_place.c: Where the lock table is.
+ * worker_endpoint.c: Where the lock table is.
  * ----------------------------------------------------------------
  */
 
@@ -522,7 +522,7 @@ extern const dynamo_table *WorkerTable(void);
 extern void WorkerLookForOthers(const dynamo_reply *reply);
 
 /* ----------------------------------------------------------------
- * worker_table_call.c: Calls of sessions that do not go through the lock manager: about the
+ * worker_direct_call.c: Calls of sessions that do not go through the lock manager: about the
  * table, or about items that the session does not hold.
  * ----------------------------------------------------------------
  */
@@ -532,7 +532,7 @@ extern void WorkerSendTable(lockmgr_session session, const MailboxRequest *reque
 							const char *text);
 
 /* ----------------------------------------------------------------
- * worker_trouble.c: Tells people when DynamoDB does not work for us.
+ * worker_log_trouble.c: Tells people when DynamoDB does not work for us.
  * ----------------------------------------------------------------
  */
 

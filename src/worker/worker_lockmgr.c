@@ -143,7 +143,7 @@ send_call(void *arg, const lockmgr_call *wanted)
 }
 
 static const char *
-why_lost(const hold *hold, const lease *lease, const dynamo_item *by)
+why_lost(const saved_hold *hold, const saved_lease *lease, const dynamo_item *by)
 {
 	int64		confirmed = lease->lease_end - lease->lease_ms * 1000;
 	const char *failure;
@@ -189,7 +189,7 @@ interrupt(lockmgr_session session)
 	MailboxSlot *slot = &segment_slots[session.slot];
 
 	if (session.slot >= segment->max_sessions)
-		return;					/* a campaign's: the worker looks at it itself */
+		return;					/* a leadership's: the worker looks at it itself */
 	if (shared_read(&slot->words.generation) == session.generation &&
 		GetPGProcByNumber(session.slot)->pid == slot->pid)
 		(void) kill(slot->pid, LOSS_SIGNAL);
@@ -197,7 +197,7 @@ interrupt(lockmgr_session session)
 
 /* Saves a lease in the segment, and its name in the journal. */
 static void
-save(void *arg, uint32 index, const lease *lease, const char *name, size_t name_len)
+save(void *arg, uint32 index, const saved_lease *lease, const char *name, size_t name_len)
 {
 	LeaseEntry *entry = &segment_leases[index];
 	bool		sooner = lease->state == LEASE_HELD &&
@@ -221,7 +221,7 @@ save(void *arg, uint32 index, const lease *lease, const char *name, size_t name_
 	 */
 	for (uint32 i = 0; sooner && i < segment->max_leases; i++)
 	{
-		const hold *hold = &segment_holds[i].hold;
+		const saved_hold *hold = &segment_holds[i].hold;
 
 		if (hold->session.generation != 0 && hold->lease_index == index &&
 			hold->lease_generation == lease->generation)
@@ -236,7 +236,7 @@ save(void *arg, uint32 index, const lease *lease, const char *name, size_t name_
 }
 
 static void
-save_hold(void *arg, uint32 index, const hold *hold)
+save_hold(void *arg, uint32 index, const saved_hold *hold)
 {
 	HoldEntry  *entry = &segment_holds[index];
 	bool		was = entry->hold.session.generation != 0;
@@ -280,7 +280,7 @@ set_watch(void *arg, uint32 watch, const lockmgr_watch *what)
 }
 
 static void
-log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
+log_loss(void *arg, uint32 index, const saved_hold *hold, const saved_lease *lease,
 		 const dynamo_item *by)
 {
 	const LeaseEntry *entry = &segment_leases[hold->lease_index];

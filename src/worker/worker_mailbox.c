@@ -292,7 +292,7 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 	}
 	if (taken.kind == MAILBOX_RESIGN)
 	{
-		bool		led = WorkerCampaignsResign(now, pnstrdup(taken_text, taken.name_len),
+		bool		led = WorkerLeadershipsResign(now, pnstrdup(taken_text, taken.name_len),
 												taken.resign.rest_us, taken.resign.wait_us);
 
 		WorkerAnswerResult(session, seq, led ? MAILBOX_DONE : MAILBOX_NOT_HELD);

@@ -5,8 +5,8 @@
  *	  the worker grants holds on one lease without a request, and may die
  *	  between any two of its steps; the next worker adopts what stands in
  *	  shared memory.  A session may join another one's hold, and may give its
- *	  hold to the cluster: then somebody outside believes in it.  With CAMPAIGN,
- *	  session 0 is the cluster's campaign, and who joins is a leader's transaction.
+ *	  hold to the cluster: then somebody outside believes in it.  With LEADERSHIP,
+ *	  session 0 is the cluster's leadership, and who joins is a leader's transaction.
  *
  * DynamoDB is one step here: the lease is acquired, renewed or over, and another
  * cluster may have the lock only when it is over.  That this is so, also with
@@ -56,7 +56,7 @@
 #endif
 
 #ifndef INTERRUPTS
-#define INTERRUPTS	0			/* of those who have joined a campaign that has ended */
+#define INTERRUPTS	0			/* of those who have joined a leadership that has ended */
 #endif
 
 #define LEASE		2			/* ticks, less the margin */
@@ -96,7 +96,7 @@ typedef session
 	byte generation;			/* ... and generation */
 	byte let_go;				/* the request whose hold it has ended */
 	byte join;					/* it wants to join the hold with this token ... */
-	bit late;					/* ... after the campaign has given that up */
+	bit late;					/* ... after the leadership has given that up */
 	bit detach;					/* it wants the cluster to have its hold ... */
 	bit detached;				/* ... which the worker has answered */
 	bit ended;					/* the slot's last session has ended */
@@ -150,14 +150,14 @@ hidden byte	j;
 	 has_no_other(2, the_token) && (!out_believes || out_token == the_token))
 
 /*
- * The campaign is a session whose hold others join as leader's transactions; while the
- * campaign itself has it, the cluster leads.
+ * The leadership is a session whose hold others join as leader's transactions; while the
+ * leadership itself has it, the cluster leads.
  */
-#ifdef CAMPAIGN
-#define is_campaign(i)		(i == 0)
+#ifdef LEADERSHIP
+#define is_leadership(i)		(i == 0)
 #define leads(the_token)	(held[0].request != 0 && held[0].token == the_token)
 #else
-#define is_campaign(i)		false
+#define is_leadership(i)		false
 #define leads(the_token)	true
 #endif
 
@@ -192,7 +192,7 @@ end:
 
 	/* The same, to join the hold with a token that it has heard of. */
 	:: d_step { s[i].request == 0 && s[i].todo > 0 && joins > 0 && granted_token > 0 &&
-			!is_campaign(i) ->
+			!is_leadership(i) ->
 			joins--;
 			s[i].todo--;
 			s[i].asked++;
@@ -421,7 +421,7 @@ inline drop_block()
 	 (held[2].request != 0 && held[2].token == the_token) || \
 	 (detached_request != 0 && detached_token == the_token))
 #endif
-/* Rule: a leader's transaction joins the campaign's own hold. */
+/* Rule: a leader's transaction joins the leadership's own hold. */
 #ifdef LEAD_AFTER_GIVING_UP
 #define may_lead(the_token)	true
 #else
@@ -435,7 +435,7 @@ inline drop_block()
 				if \
 				:: detached_request != 0 && detached_token == s[i].join -> \
 					reached("a session joins a detached hold") \
-				:: is_campaign(0) && held[3 - i].request != 0 -> \
+				:: is_leadership(0) && held[3 - i].request != 0 -> \
 					reached("two transactions of a leader") \
 				:: else -> skip \
 				fi; \
@@ -636,7 +636,7 @@ end:
 			fi;
 			lost = 1 }
 	/*
-	 * Who has joined a campaign that has ended is interrupted.  Rule: belief ends
+	 * Who has joined a leadership that has ended is interrupted.  Rule: belief ends
 	 * first, as in a loss; the item is released when they have acknowledged that.
 	 */
 #ifdef RELEASED_BEFORE_INTERRUPT

@@ -14,7 +14,7 @@
  *	own=20			locks that each of them holds from its start to the end
  *	hot=1			locks for which sessions compete, in all
  *	rivals=2		sessions of each cluster that do
- *	campaigns=0		that each cluster follows; the first one leads them all
+ *	leaderships=0		that each cluster follows; the first one leads them all
  *	hold_ms=200		how long a rival has its lock, at most; on average half of it
  *	think_ms=1000	... and then wants none
  *	lease_ms=20000
@@ -64,7 +64,7 @@ static struct
 	const char *name;
 	int64_t		value;
 }			options[] = {
-	{"clusters", 10}, {"own", 20}, {"hot", 1}, {"rivals", 2}, {"campaigns", 0},
+	{"clusters", 10}, {"own", 20}, {"hot", 1}, {"rivals", 2}, {"leaderships", 0},
 	{"hold_ms", 200}, {"think_ms", 1000}, {"lease_ms", 20000}, {"poll_ms", 250},
 	{"warm_s", 40}, {"calm_s", 30}, {"short_s", 0}, {"after_s", 10}, {"part", 50},
 	{"fail", 0}, {"item", 1000}, {"seed", 1}, {"seconds", 0},
@@ -142,7 +142,7 @@ typedef struct session
 	lockmgr_grant grant;
 } session;
 
-/* The first session holds the own locks, the next ones are rivals, the others campaigns'. */
+/* The first session holds the own locks, the next ones are rivals, the others leaderships'. */
 typedef struct cluster
 {
 	int			number;
@@ -384,13 +384,13 @@ host_send(void *arg, const lockmgr_call *out)
 }
 
 static void
-host_save(void *arg, uint32_t index, const lease *lease, const char *name, size_t name_len)
+host_save(void *arg, uint32_t index, const saved_lease *lease, const char *name, size_t name_len)
 {
 	(void) arg, (void) index, (void) lease, (void) name, (void) name_len;
 }
 
 static void
-host_save_hold(void *arg, uint32_t index, const hold *hold)
+host_save_hold(void *arg, uint32_t index, const saved_hold *hold)
 {
 	(void) arg, (void) index, (void) hold;
 }
@@ -479,7 +479,7 @@ host_answer(void *arg, const lockmgr_answer *answer)
 }
 
 static void
-host_lost(void *arg, uint32_t index, const hold *hold, const lease *lease, const dynamo_item *by)
+host_lost(void *arg, uint32_t index, const saved_hold *hold, const saved_lease *lease, const dynamo_item *by)
 {
 	cluster    *c = arg;
 
@@ -528,7 +528,7 @@ ask(cluster *c, int number)
 			.permits = 1,
 			.lease_ms = option("lease_ms"),
 			.margin_us = option("lease_ms") * MS / 10,
-			.campaign = number > option("rivals"),
+			.leadership = number > option("rivals"),
 			.holder = {.database = "postgres",.user = "postgres",.pid = 4242,.since_ms = EPOCH / 1000}
 		}
 	};
@@ -549,7 +549,7 @@ ask(cluster *c, int number)
 		snprintf(name, sizeof(name), "hot/%d", s->lock);
 	}
 	else
-		snprintf(name, sizeof(name), "campaign/%d", number);
+		snprintf(name, sizeof(name), "leadership/%d", number);
 	if (s->holds)
 	{
 		request.kind = LOCKMGR_RELEASE;
@@ -759,7 +759,7 @@ make_table(void)
 	free(reply);
 	free(body);
 	item_slots = 4 * (size_t) (option("clusters") * option("own") + option("hot") +
-							   option("campaigns")) + 64;
+							   option("leaderships")) + 64;
 	items = get_zeroed(item_slots, sizeof(bucket));
 	dynamo_double_limit(the_double, admit, NULL);
 }
@@ -774,7 +774,7 @@ main(int argc, char **argv)
 	random_state = (uint64_t) option("seed");
 	end = (option("warm_s") + option("calm_s") + option("short_s") + option("after_s")) * SECOND;
 	seconds = get_zeroed((size_t) (end / SECOND) + 2, sizeof(*seconds));
-	sessions = (int) (1 + option("rivals") + option("campaigns"));
+	sessions = (int) (1 + option("rivals") + option("leaderships"));
 	make_table();
 	clusters = get_zeroed((size_t) option("clusters"), sizeof(cluster));
 	for (int i = 0; i < option("clusters"); i++)

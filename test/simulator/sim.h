@@ -20,7 +20,7 @@
  *	 sim_journal.c		releases what dead incarnations held
  *	 sim_race.c			sessions and worker act between each other's steps
  *	 sim_session.c		sessions and their transactions
- *	 sim_campaign.c		clusters that want to lead, and their transactions
+ *	 sim_leadership.c		clusters that want to lead, and their transactions
  *	 sim_queue.c		a queue's table, the worker's side, and the promises Q1 ... Q5
  *	 sim_job.c			sessions that push, claim and complete jobs
  *	 sim_foreign.c		clients like Amazon's, and the operator
@@ -40,7 +40,7 @@
 #include <string.h>
 
 #include "aws/aws.h"
-#include "lock/campaign.h"
+#include "lock/leadership.h"
 #include "lock/mailbox.h"
 #include "dynamo_double.h"
 
@@ -149,7 +149,7 @@ typedef struct sim_plan
 	bool		permits;		/* a semaphore is all there is; each cluster wants a number of its own */
 	bool		joins;			/* sessions join holds, and leave theirs to the cluster */
 	unsigned	several_percent;	/* of the steps without a lock begin to take several */
-	bool		campaign;		/* the clusters stand for the last lock */
+	bool		leadership;		/* the clusters stand for the last lock */
 	bool		queue;			/* the locks are those of a queue's resources */
 	bool		operator;		/* items are deleted and edited by hand */
 	bool		purge;			/* released items are deleted */
@@ -182,7 +182,7 @@ typedef struct sim_hold
 	bool		lost;			/* the worker has reported the loss */
 	bool		lower;			/* its token is below an older grant's */
 	bool		may_outlive;	/* the session has asked that the hold outlive it, */
-	int64_t		outlives_us;	/* ... and was told so: for so long; or 0 */
+	int64_t		outlive_time_us;	/* ... and was told so: for so long; or 0 */
 	int			transaction;	/* 0: none, 1: fenced, 2: past the guard */
 } sim_hold;
 
@@ -254,7 +254,7 @@ typedef struct sim_slot
 /* A lease, and a hold, as saved in shared memory. */
 typedef struct sim_saved
 {
-	lease		l;
+	saved_lease l;
 	mailbox_lease words;
 	int			lock;
 	int64_t		reserved_at;	/* its tokens, by DynamoDB's clock */
@@ -264,7 +264,7 @@ typedef struct sim_saved
 
 typedef struct sim_saved_hold
 {
-	hold		h;
+	saved_hold h;
 	mailbox_hold words;
 	int64_t		unknown_since;	/* no session knows of it; 0: one does */
 } sim_saved_hold;
@@ -285,15 +285,15 @@ typedef struct sim_dead
 
 typedef struct sim_cluster sim_cluster;
 
-/* What a cluster does to lead: see sim_campaign.c. */
+/* What a cluster does to lead: see sim_leadership.c. */
 typedef struct sim_stand
 {
 	sim		   *s;
 	sim_cluster *c;
-	campaigner	me;
-	campaign_entry entries[CAMPAIGNS_MAX];	/* in shared memory */
+	leadership_worker	me;
+	leadership_entry entries[LEADERSHIPS_MAX];	/* in shared memory */
 	bool		wants;			/* the lock is in its list */
-	campaign	seen;			/* a leadership that sessions have seen */
+	leadership	seen;			/* a leadership that sessions have seen */
 	int64_t		wake;			/* by the cluster's clock */
 } sim_stand;
 
@@ -336,7 +336,7 @@ struct sim_cluster
 	int64_t	   *had;			/* [locks]: when it last held the lock */
 	int64_t	   *shared_wait;	/* [locks]: when a session of it last waited to share it */
 	sim_name	heard;
-	sim_slot   *slots;			/* [sessions + 1]: the last one is the campaign's */
+	sim_slot   *slots;			/* [sessions + 1]: the last one is the leadership's */
 	sim_session *sessions;		/* likewise; that one is nobody's */
 	sim_stand	stand;
 	struct sim_queues *queues;	/* or NULL */
@@ -759,17 +759,17 @@ extern void sim_announce(sim *s, sim_cluster *c, int slot);
 extern void sim_claim(sim *s, sim_cluster *c, int slot);
 extern void sim_claim_answered(sim *s, sim_session *session, const lockmgr_answer *answer);
 extern void sim_ask_announced(const sim *s, sim_cluster *c, int64_t now, lockmgr_session session);
-extern bool sim_is_announced(const sim_cluster *c, const hold *hold);
+extern bool sim_is_announced(const sim_cluster *c, const saved_hold *hold);
 
-/* sim_campaign.c */
-extern int	sim_campaign_lock(const sim *s);
+/* sim_leadership.c */
+extern int	sim_leadership_lock(const sim *s);
 extern bool sim_stands(const sim *s, const sim_cluster *c);
 extern void sim_stand_new(sim *s, sim_cluster *c);
-extern void sim_run_campaigns(sim *s, sim_cluster *c);
-extern void sim_change_campaign(sim *s, sim_cluster *c);
-extern bool sim_campaign_knows(const sim *s, const sim_cluster *c, const struct hold *h);
+extern void sim_run_leaderships(sim *s, sim_cluster *c);
+extern void sim_change_leadership(sim *s, sim_cluster *c);
+extern bool sim_leadership_knows(const sim *s, const sim_cluster *c, const saved_hold *h);
 extern bool sim_lead(sim *s, sim_cluster *c, lockmgr_request *request);
-extern void sim_check_lead(sim *s, const sim_cluster *c, const struct hold *h);
+extern void sim_check_lead(sim *s, const sim_cluster *c, const saved_hold *h);
 extern void sim_check_guard(sim *s, const sim_cluster *c, const sim_hold *hold);
 extern void sim_check_standing(sim *s, const sim_cluster *c);
 
@@ -832,14 +832,14 @@ extern void sim_check_overwrite(sim *s, int lock, const sim_call *call, int whic
 extern void sim_check_known(sim *s, const sim_cluster *c, int lock);
 extern void sim_check_turn(sim *s, int64_t since, sim_turn whose);
 extern void sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer);
-extern void sim_hold_ended(const sim *s, sim_cluster *c, uint32_t index, const hold *ended);
+extern void sim_hold_ended(const sim *s, sim_cluster *c, uint32_t index, const saved_hold *ended);
 extern void sim_check_lost(sim *s, const sim_cluster *c, uint32_t index);
 extern void sim_check_asked(sim *s, const sim_cluster *c, int slot);
 extern void sim_check_commit(sim *s, const sim_cluster *c, const sim_hold *hold);
 extern void sim_check_entries(sim *s, int lock, const sim_call *call, int which);
 extern bool sim_passes_fence(const int64_t tokens[2], const sim_hold *hold);
 extern void sim_check_nothing_left(sim *s);
-extern void sim_runs_out(sim *s, const lease *l);
+extern void sim_runs_out(sim *s, const saved_lease *l);
 extern void sim_audit(sim *s);
 extern void sim_touch(sim *s, int lock, lock_mode mode);
 extern void sim_wait(sim *s, const sim_cluster *c, const sim_session *session);

@@ -16,7 +16,7 @@
 bool
 sim_believes(const sim *s, const sim_cluster *c, int lock)
 {
-	const lease *l;
+	const saved_lease *l;
 
 	if (c->lease_of[lock] < 0)
 		return false;
@@ -33,7 +33,7 @@ permits_of(const sim *s, const sim_cluster *c, int lock)
 
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{
-		const struct hold *h = &c->saved_holds[i].h;
+		const saved_hold *h = &c->saved_holds[i].h;
 
 		if (h->session.generation != 0 && h->lease_generation == saved->l.generation &&
 			h->lease_index == (uint32_t) c->lease_of[lock])
@@ -218,7 +218,7 @@ note_token(sim_lock *lock, int64_t token, bool exclusive)
 
 /* I2: the write that gave the item its version, or one before it, reserved the token. */
 static void
-check_reserved(sim *s, const sim_lock *lock, const lease *l, int64_t token)
+check_reserved(sim *s, const sim_lock *lock, const saved_lease *l, int64_t token)
 {
 	if (strcmp(lock->version, l->version) == 0 &&
 		(token < lock->first_token || token > lock->token))
@@ -230,7 +230,7 @@ check_reserved(sim *s, const sim_lock *lock, const lease *l, int64_t token)
  * one.
  */
 static void
-check_limit_of(sim *s, const sim_cluster *c, const struct hold *h, const lease *l)
+check_limit_of(sim *s, const sim_cluster *c, const saved_hold *h, const saved_lease *l)
 {
 	const sim_session *session = &c->sessions[h->session.slot];
 
@@ -285,7 +285,7 @@ holder_waits(const sim *s, const sim_cluster *c, int lock)
 
 /* Has the worker just read that the session with this hold must go first? */
 static bool
-goes_first(const sim_cluster *c, const struct hold *h)
+goes_first(const sim_cluster *c, const saved_hold *h)
 {
 	return c->taken.ask.goes_first && c->taken.seq == h->seq &&
 		c->taken.session.slot == h->session.slot;
@@ -296,7 +296,7 @@ goes_first(const sim_cluster *c, const struct hold *h)
  * in nobody else.
  */
 static void
-check_let_in(sim *s, const sim_cluster *c, const struct hold *h)
+check_let_in(sim *s, const sim_cluster *c, const saved_hold *h)
 {
 	const sim_saved *saved = &c->saved[h->lease_index];
 	const sim_lock *lock = &s->lock[saved->lock];
@@ -312,7 +312,7 @@ check_let_in(sim *s, const sim_cluster *c, const struct hold *h)
 
 /* Is it no new grant: joined, or left to the cluster? */
 static bool
-is_added(const struct hold *h)
+is_added(const saved_hold *h)
 {
 	return h->joined || h->ends_at != 0;
 }
@@ -324,14 +324,14 @@ is_added(const struct hold *h)
 static void
 check_outliving(sim *s, const sim_cluster *c, sim_detached *d)
 {
-	const lease *l = &c->saved[d->name.lease].l;
+	const saved_lease *l = &c->saved[d->name.lease].l;
 	bool		stands = false;
 
 	if (l->generation == d->name.generation && l->state == LEASE_HELD)
 		d->valid_until = l->valid_until;
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{
-		const struct hold *h = &c->saved_holds[i].h;
+		const saved_hold *h = &c->saved_holds[i].h;
 
 		stands |= h->session.generation != 0 && h->lease_index == d->name.lease &&
 			h->lease_generation == d->name.generation && h->token == d->name.token;
@@ -350,7 +350,7 @@ sim_check_detached(sim *s, const sim_cluster *c)
 	for (int i = 0; i < s->plan.sessions; i++)
 	{
 		sim_detached *d = &c->sessions[i].detached;
-		const struct hold *h = &c->saved_holds[d->index].h;
+		const saved_hold *h = &c->saved_holds[d->index].h;
 
 		if (d->used && d->outlives)
 			check_outliving(s, c, d);
@@ -406,7 +406,7 @@ check_promise(sim *s, const sim_cluster *c, const sim_lock *lock)
 void
 sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 {
-	const struct hold *h = &c->saved_holds[index].h;
+	const saved_hold *h = &c->saved_holds[index].h;
 	const sim_saved *saved = &c->saved[h->lease_index];
 	sim_lock   *lock = &s->lock[saved->lock];
 
@@ -429,7 +429,7 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{
 		const sim_saved *other = &c->saved[i];
-		const struct hold *beside = &c->saved_holds[i].h;
+		const saved_hold *beside = &c->saved_holds[i].h;
 
 		if (i != h->lease_index && other->lock == saved->lock &&
 			other->l.state == LEASE_HELD && sim_local(s, c) < other->l.valid_until)
@@ -524,7 +524,7 @@ deadline_of(const sim_nonce *nonce)
 
 /* I3: belief ends no later than the deadline of a write that may be applied. */
 static void
-check_deadline(sim *s, const sim_nonce *nonce, const lease *l)
+check_deadline(sim *s, const sim_nonce *nonce, const saved_lease *l)
 {
 	if (l->state == LEASE_HELD && l->valid_until > deadline_of(nonce))
 		sim_wrong(s, "I3: belief outlives the deadline of %s by %" PRId64 " us",
@@ -536,7 +536,7 @@ void
 sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool held_anew)
 {
 	sim_saved  *saved = &c->saved[index];
-	const lease *l = &saved->l;
+	const saved_lease *l = &saved->l;
 	sim_nonce  *nonce = l->state != LEASE_FREE && l->version[0] != '\0' ?
 		sim_find_nonce(&s->nonces, l->version) : NULL;
 
@@ -626,7 +626,7 @@ void
 sim_check_known(sim *s, const sim_cluster *c, int number)
 {
 	const sim_lock *lock = &s->lock[number];
-	const lease *l = c->lease_of[number] >= 0 ? &c->saved[c->lease_of[number]].l : NULL;
+	const saved_lease *l = c->lease_of[number] >= 0 ? &c->saved[c->lease_of[number]].l : NULL;
 
 	if (!lock->exists || lock->released || lock->owner != c->number ||
 		lock->incarnation != c->incarnation || lock->edited || lock->written_late ||
@@ -647,7 +647,7 @@ is_held_besides(const sim *s, const sim_cluster *c, const sim_hold *hold)
 {
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{
-		const struct hold *h = &c->saved_holds[i].h;
+		const saved_hold *h = &c->saved_holds[i].h;
 
 		if (h->session.generation != 0 && h->token == hold->token &&
 			h->lease_index == hold->lease && h->lease_generation == hold->generation)
@@ -661,7 +661,7 @@ is_held_besides(const sim *s, const sim_cluster *c, const sim_hold *hold)
  * confirmed to the session; it may wait for its other locks while that one lets go as well.
  */
 void
-sim_hold_ended(const sim *s, sim_cluster *c, uint32_t index, const hold *ended)
+sim_hold_ended(const sim *s, sim_cluster *c, uint32_t index, const saved_hold *ended)
 {
 	sim_session *session = &c->sessions[ended->session.slot];
 
@@ -794,7 +794,7 @@ came_back(sim *s, const sim_lock *lock)
 void
 sim_check_lost(sim *s, const sim_cluster *c, uint32_t index)
 {
-	const struct hold *h = &c->saved_holds[index].h;
+	const saved_hold *h = &c->saved_holds[index].h;
 	const sim_saved *saved = &c->saved[h->lease_index];
 	const sim_lock *lock = &s->lock[saved->lock];
 	bool		seen = h->loss != LOSS_UNREACHABLE && h->loss != LOSS_STOOD_STILL;
@@ -1152,11 +1152,11 @@ check_waiter(sim *s, const sim_cluster *c, int slot)
 static bool
 is_known(const sim *s, const sim_cluster *c, uint32_t index)
 {
-	const hold *h = &c->saved_holds[index].h;
+	const saved_hold *h = &c->saved_holds[index].h;
 	const sim_session *session = &c->sessions[h->session.slot];
 
-	if (h->campaign)
-		return sim_campaign_knows(s, c, h);
+	if (h->leadership)
+		return sim_leadership_knows(s, c, h);
 	if (h->ends_at != 0 && session->detached.index == index && session->detached.seq == h->seq)
 		return true;
 	for (int i = 0; i < SIM_HOLDS; i++)
@@ -1223,7 +1223,7 @@ sim_audit(sim *s)
 	for (int i = 0; i < s->plan.clusters; i++)
 	{
 		if (sim_stands(s, &s->cluster[i]))	/* it waits for the exclusive lock */
-			s->lock[sim_campaign_lock(s)].sharable_since = s->now;
+			s->lock[sim_leadership_lock(s)].sharable_since = s->now;
 	}
 	for (int i = 0; i < s->plan.clusters; i++)
 	{
@@ -1244,7 +1244,7 @@ sim_audit(sim *s)
 
 /* The lock's item is held until the lease is over: see sim_nonce. */
 void
-sim_runs_out(sim *s, const lease *l)
+sim_runs_out(sim *s, const saved_lease *l)
 {
 	const char *const versions[] = {l->version, l->pending.version, l->stray};
 

@@ -39,7 +39,7 @@ crash(sim *s, sim_cluster *c)
 	memset(c->slots, 0, ((size_t) s->plan.sessions + 1) * sizeof(sim_slot));
 	memset(c->stand.entries, 0, sizeof(c->stand.entries));
 	sim_queue_crashes(s, c);
-	c->stand.seen.state = CAMPAIGN_NONE;
+	c->stand.seen.state = LEADERSHIP_NONE;
 	c->stand.wake = INT64_MAX;
 	for (int i = 0; i < s->plan.sessions; i++)
 	{

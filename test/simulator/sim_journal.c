@@ -20,7 +20,7 @@ sim_journal_keep(sim *s, sim_cluster *c)
 {
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{
-		const lease *l = &c->saved[i].l;
+		const saved_lease *l = &c->saved[i].l;
 		sim_dead   *dead;
 
 		if (l->state == LEASE_FREE)

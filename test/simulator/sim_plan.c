@@ -89,8 +89,8 @@ static void
 draw_queue(sim_plan *plan)
 {
 	plan->queue = true;
-	plan->locks -= plan->campaign;
-	plan->campaign = plan->joins = plan->operator = plan->purge = plan->forges = false;
+	plan->locks -= plan->leadership;
+	plan->leadership = plan->joins = plan->operator = plan->purge = plan->forges = false;
 	plan->foreigners = 0;
 	plan->several_percent = plan->shared_percent = plan->keep_percent = plan->limit_percent = 0;
 }
@@ -164,8 +164,8 @@ sim_draw_plan(sim *s)
 	plan->joins = plan->kind != KIND_HOT && sim_chance(s, 60);
 	plan->several_percent = plan->kind == KIND_HOT || sim_chance(s, 50) ? 0 :
 		(unsigned) sim_between(s, 10, 80);
-	plan->campaign = plan->kind != KIND_HOT && sim_chance(s, 30);
-	plan->locks += plan->campaign;
+	plan->leadership = plan->kind != KIND_HOT && sim_chance(s, 30);
+	plan->locks += plan->leadership;
 	plan->forges = plan->kind != KIND_HOT && sim_chance(s, 20);
 	if (plan->kind == KIND_STORM && s->seed % 5 == 0)
 		draw_queue(plan);

@@ -606,7 +606,7 @@ sim_queue_wake(const sim_cluster *c)
 bool
 sim_queue_has(const sim_cluster *c, uint32_t index)
 {
-	const hold *h = &c->saved_holds[index].h;
+	const saved_hold *h = &c->saved_holds[index].h;
 
 	for (int i = 0; c->queues != NULL && i < c->queues->place_count; i++)
 	{

@@ -156,7 +156,7 @@ run_until(sim *s, int64_t end)
 		{
 			sim_tell_time(s, sleeper);
 			lockmgr_tick(sleeper->worker.lm, sim_local(s, sleeper));
-			sim_run_campaigns(s, sleeper);
+			sim_run_leaderships(s, sleeper);
 			sim_run_queue(s, sleeper);
 		}
 		else
@@ -166,7 +166,7 @@ run_until(sim *s, int64_t end)
 			handle(s, &event);
 			if (for_worker(&event) || event.kind == SIM_START)
 			{
-				sim_run_campaigns(s, &s->cluster[event.cluster % SIM_CLUSTERS]);
+				sim_run_leaderships(s, &s->cluster[event.cluster % SIM_CLUSTERS]);
 				sim_run_queue(s, &s->cluster[event.cluster % SIM_CLUSTERS]);
 			}
 			sim_drop_call(event.call);
@@ -236,7 +236,7 @@ static void
 new_cluster(sim *s, int number)
 {
 	sim_cluster *c = &s->cluster[number];
-	size_t		sessions = (size_t) s->plan.sessions + 1;	/* and the campaign's slot */
+	size_t		sessions = (size_t) s->plan.sessions + 1;	/* and the leadership's slot */
 
 	c->number = number;
 	c->saved = calloc(s->plan.max_leases, sizeof(sim_saved));

@@ -196,14 +196,14 @@ leave_outliving(const sim *s, const sim_cluster *c, sim_session *session)
 		if (!hold->used || !hold->may_outlive)
 			continue;
 		session->detached = (sim_detached) {
-			.used = hold->outlives_us != 0 && !hold->lost && sim_holds(s, c, hold) &&
+			.used = hold->outlive_time_us != 0 && !hold->lost && sim_holds(s, c, hold) &&
 				!is_being_ended(s, c, hold->lease, hold->token),
 			.outlives = true,
 			.name = {true, hold->lock, hold->lease, hold->generation, hold->token,
 				c->saved_holds[hold->index].h.taker},
 			.index = hold->index,
 			.seq = hold->seq,
-			.until = sim_local(s, c) + hold->outlives_us,
+			.until = sim_local(s, c) + hold->outlive_time_us,
 			.valid_until = c->saved[hold->lease].l.valid_until,
 		};
 	}
@@ -227,8 +227,8 @@ static void
 add_hold(sim *s, const sim_cluster *c, sim_session *session,
 		 const lockmgr_answer *answer)
 {
-	const lease *l = &c->saved[answer->grant.lease_index].l;
-	const hold *h = &c->saved_holds[answer->grant.hold_index].h;
+	const saved_lease *l = &c->saved[answer->grant.lease_index].l;
+	const saved_hold *h = &c->saved_holds[answer->grant.hold_index].h;
 	int			free = session->holds[0].used ? 1 : 0;
 
 	session->holds[free] = (sim_hold) {
@@ -276,10 +276,10 @@ note_outliving(sim *s, const sim_cluster *c, sim_session *session, const lockmgr
 		if (answer->result != LOCKMGR_RENEWED || !hold->used ||
 			hold->index != session->request.ask.hold_index)
 			continue;
-		hold->outlives_us = c->saved_holds[hold->index].h.outlives_us;
+		hold->outlive_time_us = c->saved_holds[hold->index].h.outlive_time_us;
 		s->totals->outlive++;
-		if (hold->outlives_us < s->plan.lease_min_ms * MS)
-			sim_wrong(s, "I1: a hold outlives its session for %" PRId64 " us", hold->outlives_us);
+		if (hold->outlive_time_us < s->plan.lease_min_ms * MS)
+			sim_wrong(s, "I1: a hold outlives its session for %" PRId64 " us", hold->outlive_time_us);
 	}
 }
 
@@ -431,7 +431,7 @@ hear_of(sim *s, sim_cluster *c)
 		return true;
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{
-		const struct hold *h = &c->saved_holds[(first + i) % s->plan.max_leases].h;
+		const saved_hold *h = &c->saved_holds[(first + i) % s->plan.max_leases].h;
 		const sim_saved *saved = &c->saved[h->lease_index];
 
 		if (h->session.generation == 0 || h->mode != MODE_EXCLUSIVE ||
@@ -503,11 +503,11 @@ use_named(sim *s, sim_cluster *c, int slot)
 static bool
 join_leader(sim *s, sim_cluster *c, int slot)
 {
-	int			lock = sim_campaign_lock(s);
+	int			lock = sim_leadership_lock(s);
 	lockmgr_request request;
 
 	if (sim_chance(s, 2))
-		sim_change_campaign(s, c);
+		sim_change_leadership(s, c);
 	if (s->phase >= PHASE_DRAIN || !sim_chance(s, 40))
 		return false;
 	request = sim_make_request(s, c, slot, LOCKMGR_JOIN, lock);
@@ -631,7 +631,7 @@ static bool
 may_leave(const sim_cluster *c, const sim_session *session)
 {
 	const sim_detached *detached = &session->detached;
-	const struct hold *h = &c->saved_holds[detached->index].h;
+	const saved_hold *h = &c->saved_holds[detached->index].h;
 
 	return !detached->used && (h->ends_at == 0 || h->seq != detached->seq) &&
 		!session->holds[0].may_outlive && !session->holds[1].may_outlive;
@@ -640,7 +640,7 @@ may_leave(const sim_cluster *c, const sim_session *session)
 static void
 use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 {
-	const struct hold *h = &c->saved_holds[hold->index].h;
+	const saved_hold *h = &c->saved_holds[hold->index].h;
 	int64_t		dice = sim_between(s, 0, 99);
 
 	if (h->seq != hold->seq || h->session.slot != (uint32_t) slot)
@@ -703,7 +703,7 @@ work(sim *s, sim_cluster *c, int slot)
 					 ((session->holds[0].used ? session->holds[0] : session->holds[1]).lock +
 					  1) % s->plan.locks);
 	}
-	else if (s->plan.campaign && join_leader(s, c, slot))
+	else if (s->plan.leadership && join_leader(s, c, slot))
 		;
 	else if (s->plan.joins && use_named(s, c, slot))
 		;

@@ -52,7 +52,7 @@ is_to_come(const sim_cluster *c, const sim_session *session, uint64_t seq)
 
 /* Was the hold granted for a request that its session will post? */
 bool
-sim_is_announced(const sim_cluster *c, const hold *hold)
+sim_is_announced(const sim_cluster *c, const saved_hold *hold)
 {
 	const sim_session *session = &c->sessions[hold->session.slot];
 

@@ -58,7 +58,7 @@ host_send(void *arg, const lockmgr_call *call)
 static void
 note_pending(sim *s, const sim_cluster *c, uint32_t index)
 {
-	const lease *l = &c->saved[index].l;
+	const saved_lease *l = &c->saved[index].l;
 	sim_nonce  *nonce;
 
 	if (l->state == LEASE_FREE || l->pending.version[0] == '\0')
@@ -84,7 +84,7 @@ note_pending(sim *s, const sim_cluster *c, uint32_t index)
 }
 
 static void
-host_save(void *arg, uint32_t index, const lease *lease, const char *name,
+host_save(void *arg, uint32_t index, const saved_lease *lease, const char *name,
 		  size_t name_len)
 {
 	host_arg   *a = arg;
@@ -124,7 +124,7 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 }
 
 static void
-note_loss(const sim *s, sim_cluster *c, uint32_t index, const hold *hold)
+note_loss(const sim *s, sim_cluster *c, uint32_t index, const saved_hold *hold)
 {
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
@@ -146,11 +146,11 @@ note_loss(const sim *s, sim_cluster *c, uint32_t index, const hold *hold)
 }
 
 static void
-host_save_hold(void *arg, uint32_t index, const hold *hold)
+host_save_hold(void *arg, uint32_t index, const saved_hold *hold)
 {
 	host_arg   *a = arg;
 	sim_saved_hold *saved = &a->c->saved_holds[index];
-	struct hold before = saved->h;
+	saved_hold before = saved->h;
 	bool		given;
 
 	if (!sim_lives(a->c))
@@ -253,7 +253,7 @@ host_watch(void *arg, uint32_t watch, const lockmgr_watch *what)
 }
 
 static void
-host_lost(void *arg, uint32_t index, const hold *hold, const lease *lease,
+host_lost(void *arg, uint32_t index, const saved_hold *hold, const saved_lease *lease,
 		  const dynamo_item *by)
 {
 	host_arg   *a = arg;
@@ -593,7 +593,7 @@ sim_start_worker(sim *s, sim_cluster *c)
 	}
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{
-		const hold *h = &c->saved_holds[i].h;
+		const saved_hold *h = &c->saved_holds[i].h;
 
 		/* The last worker may have died before it told the session. */
 		if (h->loss != LOSS_NONE)

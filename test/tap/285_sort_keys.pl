@@ -99,7 +99,7 @@ foreach my $name (sort keys %wrong)
 is(proxy->forwarded('UpdateItem') + proxy->forwarded('GetItem'), 0, '... before anything is sent');
 is($sql->query_safe('SELECT count(*) FROM ddb_locks'), 0, '... and nothing is held');
 like(error_of($one, q{ALTER SYSTEM SET ddblock.leaderships = 'a, lead#'}),
-	qr/22023: +invalid value.*DETAIL: +No lock can have the name "lead#"\. Its sort key.* is empty/s, 'nor can a campaign have such a name');
+	qr/22023: +invalid value.*DETAIL: +No lock can have the name "lead#"\. Its sort key.* is empty/s, 'nor can a leadership have such a name');
 
 #
 # Lists: of a partition by a Query, which says what a Scan says
@@ -163,15 +163,15 @@ is($other->query_safe(q{SELECT ddb_lock_release('share#1'), ddb_lock_release('pe
 ok(!held('share', '1') && !held('permits', '1'), 'nobody shares them');
 
 #
-# A campaign, a queue, a fence
+# A leadership, a queue, a fence
 #
 $one->append_conf('postgresql.conf', "ddblock.leaderships = 'lead#1'\n");
 $one->reload;
-wait_for { $one->safe_psql('postgres', q{SELECT state FROM ddb_leaderships}) eq 'leading' } 'the campaign';
+wait_for { $one->safe_psql('postgres', q{SELECT state FROM ddb_leaderships}) eq 'leading' } 'the leadership';
 ok(held('lead', '1'), 'a cluster leads');
 $one->append_conf('postgresql.conf', "ddblock.leaderships = ''\n");
 $one->reload;
-wait_for { !held('lead', '1') } 'the end of the campaign';
+wait_for { !held('lead', '1') } 'the end of the leadership';
 $sql->query_safe('SELECT ddb_queue_table_create()');
 $sql->query_safe(q{SELECT ddb_queue_push('q', 'customer#1', '1')});
 my $job = wait_for { $other->query_safe(q{SELECT number FROM ddb_queue_claim('q')}) } 'the job';

@@ -1,4 +1,4 @@
-# check_leaders.py: what "check" looks for in campaigns' locks, "c0" and "c1": promise I9,
+# check_leaders.py: what "check" looks for in leaderships' locks, "c0" and "c1": promise I9,
 # "Leaders".
 #
 #	- Who joins a leadership is shown to believe in it, and so is a guarded COMMIT under
@@ -17,7 +17,7 @@ import collections
 
 LEADING = {'lead', 'lead_require'}
 RESIGNING = {'resign', 'resign_now'}
-CAMPAIGN_US = 2500000                       # the lease
+LEADERSHIP_US = 2500000                       # the lease
 GAP_US = 5000000
 ASKED = 2
 INTERRUPTED_US = 10000000                   # after a resignation
@@ -25,7 +25,7 @@ INTERRUPTED = {'LK001', 'LK002', '57P01', 'lost'}     # LK002: it waited for the
 SLOW = INTERRUPTED | {'08006'}                        # of a lost lease, or a late reply
 
 
-def is_campaign(lock):
+def is_leadership(lock):
     return lock.startswith('c')
 
 
@@ -75,7 +75,7 @@ class Leaders:
             return True                                 # the cluster does not lead
         if op.op in LEADING | RESIGNING and op.state == '55000':
             return True                                 # it does not stand for it
-        return is_campaign(op.lock) and op.state in INTERRUPTED and any(
+        return is_leadership(op.lock) and op.state in INTERRUPTED and any(
             other.op == 'resign_now' and other.sent <= op.received and op.sent <= other.received + INTERRUPTED_US
             for other in self.resigned[op.lock, cluster])
 
@@ -93,7 +93,7 @@ class Leaders:
         return [(last, max(last, first)) for (_, last), (first, _) in zip(terms, terms[1:])]
 
     def judge(self, calms, standing):
-        """Pairs of text and calls that are wrong.  standing: cluster: its campaigns"""
+        """Pairs of text and calls that are wrong.  standing: cluster: its leaderships"""
         wrong = [(found[0], found[1:]) for found in self.wrong]
         for lock in sorted(set().union(*standing.values())):
             shown = sorted([moment for moment, _, _ in self.shown[lock]] + self.led_until[lock])

@@ -27,8 +27,8 @@
 #define NORMAL_LOCKS 40
 #define OPERATOR_LOCKS 8
 #define LOCKS (NORMAL_LOCKS + OPERATOR_LOCKS)
-#define CAMPAIGNS 2
-#define ALL_LOCKS (LOCKS + CAMPAIGNS)
+#define LEADERSHIPS 2
+#define ALL_LOCKS (LOCKS + LEADERSHIPS)
 
 /* Queues "q0" and so on, each with resources "r0" and so on. */
 #define QUEUES 3

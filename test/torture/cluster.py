@@ -9,8 +9,8 @@ import subprocess
 import time
 
 LEASE = 3.0             # seconds; the longest that the workload asks for
-CAMPAIGN_LEASE = 2.5
-CAMPAIGNS = 'c0', 'c1'  # every cluster stands for the first, and all but one for the other
+LEADERSHIP_LEASE = 2.5
+LEADERSHIPS = 'c0', 'c1'  # every cluster stands for the first, and all but one for the other
 HOST = 'dynamodb.torture'
 
 
@@ -109,7 +109,7 @@ class Cluster:
             'ddblock.connect_timeout': '1s',
             'ddblock.request_timeout': '1s',
             'ddblock.retry_timeout': network.retry_timeout,
-            'ddblock.lease_duration': '%d ms' % (CAMPAIGN_LEASE * 1000),
+            'ddblock.lease_duration': '%d ms' % (LEADERSHIP_LEASE * 1000),
             'ddblock.clock_takeover': 'on',
             'ddblock.clock_slack': '1s',
         }
@@ -127,9 +127,9 @@ class Cluster:
         with open(os.path.join(self.data, 'postgresql.conf'), 'a') as f:
             for name, value in self.settings.items():
                 f.write("%s = '%s'\n" % (name, value))
-            f.write("include 'campaigns.conf'\n")
+            f.write("include 'leaderships.conf'\n")
         self.write_keys(keys)
-        self.write_campaigns(self.campaigns())
+        self.write_leaderships(self.leaderships())
 
     def write_keys(self, keys):
         """Credentials, for the next start or reload."""
@@ -139,12 +139,12 @@ class Cluster:
                     % keys)
         os.rename(path + '.new', path)
 
-    def campaigns(self):
-        return CAMPAIGNS[:1] if self.number == 2 else CAMPAIGNS
+    def leaderships(self):
+        return LEADERSHIPS[:1] if self.number == 2 else LEADERSHIPS
 
-    def write_campaigns(self, names):
+    def write_leaderships(self, names):
         """For the next start or reload."""
-        path = os.path.join(self.data, 'campaigns.conf')
+        path = os.path.join(self.data, 'leaderships.conf')
         with open(path + '.new', 'w') as f:
             f.write("ddblock.leaderships = '%s'\n" % ', '.join(names))
         os.rename(path + '.new', path)

@@ -191,13 +191,13 @@ def credentials_rotate(scene):
     return True
 
 
-def campaigns_change(scene):
+def leaderships_change(scene):
     """The cluster stands for less for a while, which it gives up if it leads."""
-    names = scene.cluster.campaigns()
-    scene.cluster.write_campaigns(random.choice(((), names[:1], names[1:])))
+    names = scene.cluster.leaderships()
+    scene.cluster.write_leaderships(random.choice(((), names[:1], names[1:])))
     scene.cluster.reload()
     time.sleep(LEASE * random.choice((0.1, 0.5, 1.0)))
-    scene.cluster.write_campaigns(names)
+    scene.cluster.write_leaderships(names)
     scene.cluster.reload()
     return True
 
@@ -265,7 +265,7 @@ HEAVY = {
     'wall_clock_cut_off': wall_clock_cut_off,
     'credentials_expire': credentials_expire,
     'credentials_rotate': credentials_rotate,
-    'campaigns_change': campaigns_change,
+    'leaderships_change': leaderships_change,
     'operator_deletes': operator_deletes,
     'operator_edits': operator_edits,
     'names_fail': names_fail,

@@ -1,6 +1,6 @@
 /*
  * leaders.c
- *	  What a session of the torture does for its cluster's campaigns: transactions that
+ *	  What a session of the torture does for its cluster's leaderships: transactions that
  *	  work if the cluster leads, and now and then a resignation.
  *
  * A transaction asks first, and may ask again when it has worked: what it has joined
@@ -17,9 +17,9 @@ op_leads(Op op)
 }
 
 static void
-start_leader(Plan *plan, int campaign)
+start_leader(Plan *plan, int leadership)
 {
-	plan->lock[0] = LOCKS + campaign;
+	plan->lock[0] = LOCKS + leadership;
 	plan->lock_mode[0] = EXCLUSIVE;
 	plan->at_least_ms[0] = 0;
 }
@@ -58,10 +58,10 @@ ask(Plan *plan)
 void
 plan_leader(Plan *plan)
 {
-	int			campaign = random_below(CAMPAIGNS);
+	int			leadership = random_below(LEADERSHIPS);
 
-	start_leader(plan, campaign);
-	if (random_below(plan->heard[LOCKS + campaign] != 0 ? 10 : 50) == 0)
+	start_leader(plan, leadership);
+	if (random_below(plan->heard[LOCKS + leadership] != 0 ? 10 : 50) == 0)
 	{
 		plan_resign(plan);
 		return;
@@ -87,11 +87,11 @@ plan_leader(Plan *plan)
 bool
 plan_leader_stop(Plan *plan, bool before)
 {
-	int			campaign = random_below(CAMPAIGNS);
+	int			leadership = random_below(LEADERSHIPS);
 
-	if (plan->heard[LOCKS + campaign] == 0 || random_below(2))
+	if (plan->heard[LOCKS + leadership] == 0 || random_below(2))
 		return false;
-	start_leader(plan, campaign);
+	start_leader(plan, leadership);
 	add(plan, OP_BEGIN, 0, 0);
 	add(plan, OP_LEAD, 0, 0);
 	add(plan, OP_WRITE, 0, 0);

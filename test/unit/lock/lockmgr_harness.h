@@ -122,8 +122,8 @@ typedef struct harness
 	const char *data;
 	const char *attributes;
 
-	lease	   *saved;
-	hold	   *saved_holds;
+	saved_lease *saved;
+	saved_hold *saved_holds;
 	char		(*saved_name)[DOUBLE_NAME_SIZE];
 	lockmgr_watch *watches;
 	unsigned	watch_changes;
@@ -160,12 +160,12 @@ is_dead(harness *h)
 }
 
 /* The lease with which the write was saved, or NULL. */
-static inline const lease *
+static inline const saved_lease *
 saved_for(const harness *h, const dynamo_write *write)
 {
 	for (uint32_t i = 0; i < h->config.max_leases; i++)
 	{
-		const lease *l = &h->saved[i];
+		const saved_lease *l = &h->saved[i];
 
 		if (l->state != LEASE_FREE && l->pending.op == write->op &&
 			l->pending.first_sent != 0 &&
@@ -229,7 +229,7 @@ harness_send(void *arg, const lockmgr_call *out)
 		/* What deletes, or marks, needs no lease, and dies with the manager. */
 		if (out->op != DYNAMO_READ && out->op != DYNAMO_DELETE && out->op != DYNAMO_MARK)
 		{
-			const lease *l = saved_for(h, write);
+			const saved_lease *l = saved_for(h, write);
 
 			/* A gate dies with the manager. */
 			assert_true(l != NULL || is_check(out) ||
@@ -252,7 +252,7 @@ harness_send(void *arg, const lockmgr_call *out)
 }
 
 static void
-harness_save(void *arg, uint32_t index, const lease *lease, const char *name,
+harness_save(void *arg, uint32_t index, const saved_lease *lease, const char *name,
 			 size_t name_len)
 {
 	harness    *h = arg;
@@ -270,7 +270,7 @@ harness_save(void *arg, uint32_t index, const lease *lease, const char *name,
 }
 
 static void
-harness_save_hold(void *arg, uint32_t index, const hold *hold)
+harness_save_hold(void *arg, uint32_t index, const saved_hold *hold)
 {
 	harness    *h = arg;
 
@@ -299,8 +299,8 @@ harness_answer(void *arg, const lockmgr_answer *answer)
 		assert_int_not_equal(answer->status, DYNAMO_OK);
 	if (answer->result == LOCKMGR_GRANTED)
 	{
-		const lease *l = &h->saved[answer->grant.lease_index];
-		const hold *held = &h->saved_holds[answer->grant.hold_index];
+		const saved_lease *l = &h->saved[answer->grant.lease_index];
+		const saved_hold *held = &h->saved_holds[answer->grant.hold_index];
 
 		assert_int_equal(l->state, LEASE_HELD);
 		assert_int_equal(l->generation, answer->grant.lease_generation);
@@ -346,7 +346,7 @@ harness_watch(void *arg, uint32_t watch, const lockmgr_watch *what)
 }
 
 static void
-harness_lost_lease(void *arg, uint32_t index, const hold *hold, const lease *lease,
+harness_lost_lease(void *arg, uint32_t index, const saved_hold *hold, const saved_lease *lease,
 				   const dynamo_item *by)
 {
 	harness    *h = arg;
@@ -413,8 +413,8 @@ harness_new(uint32_t size)
 	h->asked = zeroed(size, sizeof(harness_request));
 	h->cancelled_seq = zeroed(size, sizeof(uint64_t));
 	h->let_go = zeroed(size, sizeof(bool));
-	h->saved = zeroed(size, sizeof(lease));
-	h->saved_holds = zeroed(size, sizeof(hold));
+	h->saved = zeroed(size, sizeof(saved_lease));
+	h->saved_holds = zeroed(size, sizeof(saved_hold));
 	h->saved_name = zeroed(size, DOUBLE_NAME_SIZE);
 	h->watches = zeroed(size, sizeof(lockmgr_watch));
 	h->now = 1000 * SECOND;
@@ -787,7 +787,7 @@ hold_of(const harness *h, uint32_t slot, const char *name)
 {
 	for (uint32_t i = 0; i < h->config.max_leases; i++)
 	{
-		const hold *held = &h->saved_holds[i];
+		const saved_hold *held = &h->saved_holds[i];
 
 		if (held->session.generation == h->generation[slot] &&
 			held->session.slot == slot &&
@@ -806,7 +806,7 @@ lease_of(const harness *h, uint32_t slot, const char *name)
 	return index != LOCKMGR_NO_HOLD ? h->saved_holds[index].lease_index : LOCKMGR_NO_HOLD;
 }
 
-static inline const hold *
+static inline const saved_hold *
 held_by(const harness *h, uint32_t slot, const char *name)
 {
 	uint32_t	index = hold_of(h, slot, name);
@@ -815,7 +815,7 @@ held_by(const harness *h, uint32_t slot, const char *name)
 	return &h->saved_holds[index];
 }
 
-static inline const lease *
+static inline const saved_lease *
 saved_of(const harness *h, uint32_t slot, const char *name)
 {
 	uint32_t	index = lease_of(h, slot, name);
@@ -853,7 +853,7 @@ release_all(harness *h, uint32_t slot)
 	request->ask.valid_until = INT64_MAX;
 	for (uint32_t i = 0; i < h->config.max_leases; i++)
 	{
-		const hold *held = &h->saved_holds[i];
+		const saved_hold *held = &h->saved_holds[i];
 
 		if (held->session.slot != slot || held->session.generation != h->generation[slot])
 			continue;
@@ -953,7 +953,7 @@ assert_failed(const harness *h, uint32_t slot, dynamo_status status)
 }
 
 /* Acquires a free lock. */
-static inline const lease *
+static inline const saved_lease *
 get(harness *h, uint32_t slot, const char *name)
 {
 	acquire(h, slot, name);

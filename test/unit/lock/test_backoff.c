@@ -53,7 +53,7 @@ TEST(a_call_of_several_items_pays_once_for_the_worst)
 	const dynamo_reply reply = {.count = 3,.results = results};
 	backoff_budget budget = {.spent = 0};
 
-	backoff_pay(&budget, &reply, 3, false);
+	backoff_charge(&budget, &reply, 3, false);
 	assert_int_equal(budget.spent, backoff_price(DYNAMO_UNKNOWN));
 }
 
@@ -75,7 +75,7 @@ pay(backoff_budget *budget, dynamo_status status, bool repeated)
 	dynamo_result result = {.status = status};
 	const dynamo_reply reply = {.count = 1,.results = &result};
 
-	backoff_pay(budget, &reply, 1, repeated);
+	backoff_charge(budget, &reply, 1, repeated);
 }
 
 TEST(the_budget_is_spent_to_its_end_and_not_beyond)
@@ -119,7 +119,7 @@ TEST(results_that_are_missing_are_paid_for)
 	const dynamo_reply none = {.count = 0};
 	backoff_budget budget = {.spent = 0};
 
-	backoff_pay(&budget, &none, 1, false);
+	backoff_charge(&budget, &none, 1, false);
 	assert_int_equal(budget.spent, 5);
 }
 

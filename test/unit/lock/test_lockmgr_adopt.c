@@ -349,10 +349,10 @@ LOCKMGR_TEST(a_lease_that_is_not_renewed_is_lost_at_its_deadline)
 }
 
 /* Session 0 loses "a", because no renewal succeeds. */
-static const lease *
+static const saved_lease *
 lose(harness *h)
 {
-	const lease *l = get(h, 0, "a");
+	const saved_lease *l = get(h, 0, "a");
 
 	h->fate = FATE_LOST_REPLY;
 	run_until(h, l->deadline);
@@ -362,7 +362,7 @@ lose(harness *h)
 
 LOCKMGR_TEST(a_lost_lease_stays_lost_until_the_session_knows)
 {
-	const lease *l = lose(h);
+	const saved_lease *l = lose(h);
 
 	kill_manager(h);
 	h->fate = FATE_OK;
@@ -405,7 +405,7 @@ TEST(a_lost_leases_item_is_released_when_it_has_ended)
 	for (int64_t moment = -MS; moment < 1500 * MS; moment += 7 * MS)
 	{
 		harness    *h = harness_start_with(FEW);
-		const lease *l = lose(h);
+		const saved_lease *l = lose(h);
 
 		run_until(h, l->lease_end + moment);
 		kill_manager(h);

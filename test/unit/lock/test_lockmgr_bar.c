@@ -492,7 +492,7 @@ LOCKMGR_TEST(the_next_worker_goes_on)
 LOCKMGR_TEST(the_next_worker_merges_bars_in_any_order)
 {
 	harness_call *late[2];
-	lease		older = {0};
+	saved_lease older = {0};
 
 	item_of_old(h);
 	h->fate = FATE_LOST_REQUEST;

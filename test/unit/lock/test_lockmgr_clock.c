@@ -139,7 +139,7 @@ CLOCK_TEST(entries_of_shared_mode_have_a_time)
 
 CLOCK_TEST(belief_is_as_long_as_ever_if_the_clocks_agree)
 {
-	const lease *l = get(h, 0, "a");
+	const saved_lease *l = get(h, 0, "a");
 
 	assert_int_equal(l->valid_until, last_write(h, DYNAMO_ACQUIRE)->sent + LEASE_US - MARGIN_US);
 	run(h, LEASE_US / 2);
@@ -149,7 +149,7 @@ CLOCK_TEST(belief_is_as_long_as_ever_if_the_clocks_agree)
 CLOCK_TEST(a_time_that_is_too_early_makes_belief_short)
 {
 	int64_t		asked = h->now;
-	const lease *l;
+	const saved_lease *l;
 
 	stand_still(h, 5 * SECOND);
 	l = get(h, 0, "a");
@@ -193,7 +193,7 @@ CLOCK_TEST(a_short_belief_is_shared_as_it_is)
 /* c is when the copy was sent that the reply is to; the first bound is of the first copy. */
 CLOCK_TEST(a_repeated_copy_counts_with_its_own_date)
 {
-	const lease *l;
+	const saved_lease *l;
 	int64_t		asked = h->now;
 
 	next_fate(h, FATE_LOST_REPLY);

@@ -253,8 +253,8 @@ LOCKMGR_TEST_WITH(attributes_of_a_dead_holder_are_removed, start_with_attributes
 {
 	kill_manager(h);
 	snprintf(item_of(h, "a")->owner, DYNAMO_OWNER_SIZE, "them/1");
-	memset(h->saved, 0, SIZE * sizeof(lease));
-	memset(h->saved_holds, 0, SIZE * sizeof(hold));
+	memset(h->saved, 0, SIZE * sizeof(saved_lease));
+	memset(h->saved_holds, 0, SIZE * sizeof(saved_hold));
 	start_manager(h);
 	acquire(h, 1, "a");
 	run(h, LEASE_US * 6 / 5);

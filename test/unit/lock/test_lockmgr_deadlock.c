@@ -177,7 +177,7 @@ TEST(a_cycle_is_found_beside_a_way_that_leads_nowhere)
 
 /* The hold on lock0 ends without its session. */
 static bool
-ends_lock0(void *arg, uint32_t index, const hold *hold)
+ends_lock0(void *arg, uint32_t index, const saved_hold *hold)
 {
 	(void) arg;
 	(void) index;

@@ -12,7 +12,7 @@
 LOCKMGR_TEST(a_lease_is_renewed_when_a_third_has_passed)
 {
 	int64_t		asked = h->now;
-	const lease *l = get(h, 0, "a");
+	const saved_lease *l = get(h, 0, "a");
 	char		version[UUID_SIZE];
 	int64_t		token = held_by(h, 0, "a")->token;
 
@@ -573,10 +573,10 @@ LOCKMGR_TEST(a_wish_during_a_renewal_gets_one_of_its_own)
 }
 
 /* All renewals fail until the deadline; returns the lease. */
-static const lease *
+static const saved_lease *
 lose(harness *h, uint32_t slot, const char *name)
 {
-	const lease *l = get(h, slot, name);
+	const saved_lease *l = get(h, slot, name);
 	int64_t		deadline = l->valid_until;
 
 	h->fate = FATE_LOST_REQUEST;
@@ -694,7 +694,7 @@ LOCKMGR_TEST(who_stood_still_is_not_waited_for)
 /* What fails at once is tried again before a quarter of the time left has passed. */
 LOCKMGR_TEST(pauses_get_shorter_as_the_deadline_comes_near)
 {
-	const lease *l = get(h, 0, "a");
+	const saved_lease *l = get(h, 0, "a");
 	int64_t		deadline = l->valid_until;
 
 	enough_budget(h);
@@ -732,7 +732,7 @@ LOCKMGR_TEST(a_lost_item_is_released_when_the_session_has_ended)
 
 LOCKMGR_TEST(a_lost_item_is_released_when_the_full_lease_is_over)
 {
-	const lease *l = lose(h, 0, "a");
+	const saved_lease *l = lose(h, 0, "a");
 	int64_t		end = l->lease_end;
 
 	assert_int_equal(end, l->deadline + MARGIN_US);
@@ -753,7 +753,7 @@ LOCKMGR_TEST(a_lost_item_is_released_when_the_full_lease_is_over)
 
 LOCKMGR_TEST(a_renewal_settled_after_the_deadline_does_not_revive_the_lease)
 {
-	const lease *l = get(h, 0, "a");
+	const saved_lease *l = get(h, 0, "a");
 	harness_call *late;
 
 	next_fate(h, FATE_HOLD);
@@ -774,7 +774,7 @@ LOCKMGR_TEST(a_renewal_settled_after_the_deadline_does_not_revive_the_lease)
 /* The session does not know yet: its statement may still be running. */
 LOCKMGR_TEST(a_renewal_settled_after_the_deadline_is_released_when_its_lease_is_over)
 {
-	const lease *l = get(h, 0, "a");
+	const saved_lease *l = get(h, 0, "a");
 
 	next_fate(h, FATE_HOLD);
 	run_until(h, l->valid_until);
@@ -787,7 +787,7 @@ LOCKMGR_TEST(a_renewal_settled_after_the_deadline_is_released_when_its_lease_is_
 
 LOCKMGR_TEST(a_renewal_in_flight_is_settled_before_a_lost_item_is_released)
 {
-	const lease *l = get(h, 0, "a");
+	const saved_lease *l = get(h, 0, "a");
 	harness_call *late;
 
 	next_fate(h, FATE_HOLD);
@@ -836,7 +836,7 @@ LOCKMGR_TEST(who_lets_go_during_a_renewal_that_fails_has_it_repeated_until_the_d
 
 LOCKMGR_TEST(a_renewal_nobody_settled_is_released_too)
 {
-	const lease *l = get(h, 0, "a");
+	const saved_lease *l = get(h, 0, "a");
 	int64_t		deadline = l->valid_until;
 
 	h->fate = FATE_LOST_REPLY;
@@ -854,7 +854,7 @@ LOCKMGR_TEST(a_renewal_nobody_settled_is_released_too)
 static void
 assert_lost_to(harness *h, lease_loss loss)
 {
-	const lease *l = saved_of(h, 0, "a");
+	const saved_lease *l = saved_of(h, 0, "a");
 
 	acquire(h, 1, "a");
 	run(h, THIRD_US);

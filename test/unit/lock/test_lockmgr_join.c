@@ -384,7 +384,7 @@ TEST(a_join_survives_its_manager)
 LOCKMGR_TEST(a_join_of_a_lease_that_is_lost_is_not_granted_by_the_next_manager)
 {
 	int64_t		token = get_token(h, 0, "a");
-	lease	   *saved = &h->saved[lease_of(h, 0, "a")];
+	saved_lease *saved = &h->saved[lease_of(h, 0, "a")];
 
 	h->effects_left = 1;
 	join(h, 1, "a", token);

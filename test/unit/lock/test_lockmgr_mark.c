@@ -116,9 +116,9 @@ LOCKMGR_TEST_WITH(other_clients_are_not_asked, start_held())
 	assert_int_equal(sent(h, DYNAMO_MARK), 0);
 }
 
-LOCKMGR_TEST_WITH(a_campaign_asks_nobody, start_held())
+LOCKMGR_TEST_WITH(a_leadership_asks_nobody, start_held())
 {
-	h->ask.campaign = true;
+	h->ask.leadership = true;
 	acquire(h, 0, "a");
 	run(h, 20 * SECOND);
 	assert_int_equal(sent(h, DYNAMO_MARK), 0);

@@ -28,7 +28,7 @@ start_with_waiters(uint32_t waiters)
 
 LOCKMGR_TEST_WITH(a_waiting_session_gets_the_lock_without_a_request, start_with_waiters(2))
 {
-	const lease *l = saved_of(h, 0, "a");
+	const saved_lease *l = saved_of(h, 0, "a");
 	int64_t		token = held_by(h, 0, "a")->token;
 	uint32_t	generation = l->generation;
 	int64_t		valid_until;
@@ -184,7 +184,7 @@ LOCKMGR_TEST_WITH(data_of_the_last_holder_is_removed, start_with_waiters(0))
 /* DynamoDB is out of reach, until half of the lease and more has passed. */
 LOCKMGR_TEST_WITH(a_lease_that_was_not_renewed_does_not_pass_on, start_with_waiters(1))
 {
-	const lease *l = saved_of(h, 0, "a");
+	const saved_lease *l = saved_of(h, 0, "a");
 
 	h->fate = fate_of(DYNAMO_UNREACHABLE);
 	run_until(h, l->lease_end - LEASE_US / 2);
@@ -245,7 +245,7 @@ LOCKMGR_TEST_WITH(a_renewal_under_way_is_waited_for, start_with_waiters(1))
 
 LOCKMGR_TEST_WITH(each_session_has_its_own_margin, start_with_waiters(0))
 {
-	const lease *l = saved_of(h, 0, "a");
+	const saved_lease *l = saved_of(h, 0, "a");
 	int64_t		lease_end = l->lease_end;
 
 	h->ask.margin_us = 3 * MARGIN_US;

@@ -13,7 +13,7 @@
 
 LOCKMGR_TEST(a_release_is_answered_when_it_is_confirmed)
 {
-	const lease *l = get(h, 0, "a");
+	const saved_lease *l = get(h, 0, "a");
 	char		version[UUID_SIZE];
 
 	memcpy(version, l->version, sizeof(version));
@@ -283,7 +283,7 @@ LOCKMGR_TEST(a_pause_ends_a_run_of_hand_overs)
 LOCKMGR_TEST(a_renewal_under_way_is_settled_first)
 {
 	harness_call *renewal;
-	const lease *l = get(h, 0, "a");
+	const saved_lease *l = get(h, 0, "a");
 
 	next_fate(h, FATE_HOLD);
 	run(h, LEASE_US / 3);
@@ -392,7 +392,7 @@ LOCKMGR_TEST(an_outage_is_reported_in_time_and_the_release_goes_on)
 /* A late copy of a renewal would hold the lock for nobody for another lease. */
 LOCKMGR_TEST(a_release_is_given_up_when_no_earlier_copy_can_arrive)
 {
-	const lease *l = get(h, 0, "a");
+	const saved_lease *l = get(h, 0, "a");
 	int			calls;
 
 	h->fate = FATE_LOST_REQUEST;
@@ -428,7 +428,7 @@ LOCKMGR_TEST(a_release_that_is_given_up_is_reported)
 /* A copy of the renewal would hold the lock for a lease that begins with it. */
 LOCKMGR_TEST(a_release_lasts_longer_after_an_unsettled_renewal)
 {
-	const lease *l = get(h, 0, "a");
+	const saved_lease *l = get(h, 0, "a");
 
 	h->fate = FATE_LOST_REQUEST;
 	run(h, LEASE_US / 2);

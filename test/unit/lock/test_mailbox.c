@@ -122,7 +122,7 @@ host_random(void *arg, void *bytes, size_t len)
 }
 
 static void
-host_save(void *arg, uint32_t index, const lease *saved, const char *name, size_t name_len)
+host_save(void *arg, uint32_t index, const saved_lease *saved, const char *name, size_t name_len)
 {
 	(void) arg;
 	(void) index;
@@ -132,7 +132,7 @@ host_save(void *arg, uint32_t index, const lease *saved, const char *name, size_
 }
 
 static void
-host_save_hold(void *arg, uint32_t index, const hold *saved)
+host_save_hold(void *arg, uint32_t index, const saved_hold *saved)
 {
 	(void) index;
 	((world *) arg)->ends_at = saved->ends_at;
@@ -182,10 +182,10 @@ answer(world *w, lockmgr_session session, uint64_t seq, uint32_t granted)
 }
 
 /* As the worker saves a hold that it grants. */
-static hold
+static saved_hold
 grant(world *w, lockmgr_session session, uint64_t seq)
 {
-	hold		granted = {.session = session,.seq = seq,.lease_index = 1};
+	saved_hold granted = {.session = session,.seq = seq,.lease_index = 1};
 
 	assert_true(mailbox_save_hold(&w->holds[1], &granted));
 	return granted;
@@ -194,7 +194,7 @@ grant(world *w, lockmgr_session session, uint64_t seq)
 static void
 save_lease(world *w, uint32_t generation, int64_t valid_until)
 {
-	lease		l = {.generation = generation,.valid_until = valid_until};
+	saved_lease l = {.generation = generation,.valid_until = valid_until};
 
 	mailbox_begin_save(&w->leases[1], &l);
 	mailbox_end_save(&w->leases[1], &l);
@@ -499,7 +499,7 @@ TEST(a_cancellation_just_before_the_answer_takes_back)
 TEST(a_hold_is_valid_on_its_own_lease)
 {
 	world	   *w = *state;
-	lease		next = {.generation = 5};
+	saved_lease next = {.generation = 5};
 
 	save_lease(w, 4, 5000);
 	assert_int_equal(mailbox_valid_until(&w->box, 1, 4), 5000);
@@ -521,8 +521,8 @@ TEST(a_hold_says_whose_it_is)
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
 	lockmgr_session other = mailbox_attach(&w->box, 0);
-	hold		mine = grant(w, me, 7);
-	hold		none = {.seq = 0};
+	saved_hold mine = grant(w, me, 7);
+	saved_hold none = {.seq = 0};
 
 	assert_false(mailbox_save_hold(&w->holds[1], &mine));
 	mine.loss = LOSS_TAKEN;
@@ -544,7 +544,7 @@ TEST(every_loss_reaches_the_session)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
-	hold		mine = grant(w, me, 7);
+	saved_hold mine = grant(w, me, 7);
 
 	for (int loss = LOSS_UNREACHABLE; loss <= LOSS_AT_MOST; loss++)
 	{
@@ -559,8 +559,8 @@ TEST(every_loss_reaches_the_session)
 static bool
 keeps_adopted_hold(world *w, lockmgr_session me, bool parks)
 {
-	lease		l = {.state = LEASE_HELD,.generation = 3,.version = "v"};
-	hold		h = grant(w, me, post(w, me));
+	saved_lease l = {.state = LEASE_HELD,.generation = 3,.version = "v"};
+	saved_hold h = grant(w, me, post(w, me));
 
 	h.lease_generation = l.generation;
 	lockmgr_adopt(w->worker.lm, 1, &l, "lock", 4);
@@ -648,8 +648,8 @@ TEST(what_was_let_go_of_is_read_with_its_slot)
 static void
 detach_hold(world *w, lockmgr_session me)
 {
-	lease		l = {.state = LEASE_HELD,.generation = 3,.version = "v",.detached = true};
-	hold		h = grant(w, me, post(w, me));
+	saved_lease l = {.state = LEASE_HELD,.generation = 3,.version = "v",.detached = true};
+	saved_hold h = grant(w, me, post(w, me));
 
 	h.lease_generation = l.generation;
 	h.ends_at = NOW * 1000;
@@ -702,11 +702,11 @@ TEST(a_hold_outlives_its_session_from_when_its_end_was_seen)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
-	lease		l = {.state = LEASE_HELD,.generation = 3,.version = "v",.valid_until = 2 * LATER};
-	hold		h = grant(w, me, post(w, me));
+	saved_lease l = {.state = LEASE_HELD,.generation = 3,.version = "v",.valid_until = 2 * LATER};
+	saved_hold h = grant(w, me, post(w, me));
 
 	h.lease_generation = l.generation;
-	h.outlives_us = 100;
+	h.outlive_time_us = 100;
 	lockmgr_adopt(w->worker.lm, 1, &l, "lock", 4);
 	lockmgr_adopt_hold(w->worker.lm, 1, &h);
 	answer(w, me, 1, 1);
@@ -714,7 +714,7 @@ TEST(a_hold_outlives_its_session_from_when_its_end_was_seen)
 	mailbox_read(&w->worker, 1, NOW);
 	mailbox_detach(&w->box, me);
 	assert_true(has_detached(w));
-	assert_int_equal(w->ends_at, LATER + h.outlives_us);
+	assert_int_equal(w->ends_at, LATER + h.outlive_time_us);
 }
 
 /* The worker reads the slot only when the session has gone, or another one has come. */
@@ -876,8 +876,8 @@ TEST(a_hold_that_was_announced_and_not_claimed_ends_with_its_worker)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
-	lease		l = {.state = LEASE_HELD,.generation = 3,.version = "v"};
-	hold		h = grant(w, me, 3);
+	saved_lease l = {.state = LEASE_HELD,.generation = 3,.version = "v"};
+	saved_hold h = grant(w, me, 3);
 
 	answer(w, me, post(w, me), LOCKMGR_NO_HOLD);
 	h.lease_generation = l.generation;

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * queue_table.c
+ * queue_table_guard.c
  *	  Is the queues' table fit, and guarded by this cluster's lock table?
  *
  * Jobs are claimed under locks.  So all clusters that use a queues' table must take these locks

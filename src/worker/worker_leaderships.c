@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
- * worker_campaigns.c
- *	  The cluster's campaigns: see lock/campaign.h.
+ * worker_leaderships.c
+ *	  The cluster's leaderships: see lock/leadership.h.
  *
  * Their slots come after those of the backends.  A worker that is told to end gives up
  * all of them first: new transactions are not led any more, and it can leave when the
  * others have ended.
  *
- * A standby that stands for nothing yet looks at the locks as often as a campaign would.
+ * A standby that stands for nothing yet looks at the locks as often as a leadership would.
  * So when it is promoted, it knows already since when a dead leader's version stands.
  *
  *-------------------------------------------------------------------------
@@ -26,17 +26,17 @@
 #define RETRY_US (5 * USECS_PER_SEC)
 
 /* The locks at which a standby looks: one read of each is on its way, or none is. */
-static char watched[CAMPAIGNS_MAX][CAMPAIGN_NAME_MAX + 1];
+static char watched[LEADERSHIPS_MAX][LEADERSHIP_NAME_MAX + 1];
 static int	on_their_way;
 static int64 look_at;
 
 /* The states that log_changes() knows; a worker begins with those in the segment. */
-static campaign_state logged[CAMPAIGNS_MAX];
+static leadership_state logged[LEADERSHIPS_MAX];
 
-static void post(void *arg, const campaign *c);
-static bool take(void *arg, campaign *c);
+static void post(void *arg, const leadership *c);
+static bool take(void *arg, leadership *c);
 
-static campaigner me = {
+static leadership_worker me = {
 	.box = &segment_mailbox,
 	.retry_us = RETRY_US,
 	.post = post,
@@ -44,12 +44,12 @@ static campaigner me = {
 };
 
 void
-WorkerCampaignsInit(void)
+WorkerLeadershipsInit(void)
 {
 	me.lm = worker_lockmgr;
-	me.entries = segment->campaigns;
+	me.entries = segment->leaderships;
 	me.first_slot = segment->max_sessions;
-	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+	for (int i = 0; i < LEADERSHIPS_MAX; i++)
 		logged[i] = me.entries[i].c.state;
 }
 
@@ -73,43 +73,43 @@ look(int64 now)
 
 	if (ShutdownRequestPending || on_their_way > 0 || now < look_at)
 		return;
-	while (campaign_list_next(&at, watched[on_their_way], &wrong))
+	while (leadership_list_next(&at, watched[on_their_way], &wrong))
 	{
 		WorkerPostRead(watched[on_their_way], looked, on_their_way);
 		on_their_way++;
 	}
-	look_at = now + lockmgr_campaign_interval((int64) ddblock_lease_duration * 1000);
+	look_at = now + lockmgr_leadership_interval((int64) ddblock_lease_duration * 1000);
 }
 
 /* A loss is logged as each loss of a lease is. */
 static void
 log_changes(void)
 {
-	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+	for (int i = 0; i < LEADERSHIPS_MAX; i++)
 	{
-		const campaign *c = &me.entries[i].c;
+		const leadership *c = &me.entries[i].c;
 		const char *name;
 
 		if (c->state == logged[i])
 			continue;
 		logged[i] = c->state;
 		name = Utf8Quiet(c->name);
-		if (c->state == CAMPAIGN_LEADING)
+		if (c->state == LEADERSHIP_LEADING)
 			ereport(LOG,
 					(errmsg("this cluster leads \"%s\", with token %lld", name,
 							(long long) c->grant.token)));
-		else if (c->state == CAMPAIGN_GIVING_UP)
+		else if (c->state == LEADERSHIP_GIVING_UP)
 			ereport(LOG, (errmsg("this cluster gives up \"%s\"", name)));
 	}
 }
 
 int64
-WorkerCampaignsRun(int64 now)
+WorkerLeadershipsRun(int64 now)
 {
 	bool		waits_for_promotion = ddblock_leaderships[0] != '\0' &&
 		!ddblock_leaderships_on_standby && RecoveryInProgress();
 	const char *wanted = ShutdownRequestPending || waits_for_promotion ? "" : ddblock_leaderships;
-	int64		wake = campaigns_run(&me, now, wanted);
+	int64		wake = leaderships_run(&me, now, wanted);
 
 	log_changes();
 	if (!waits_for_promotion)
@@ -119,9 +119,9 @@ WorkerCampaignsRun(int64 now)
 }
 
 bool
-WorkerCampaignsResign(int64 now, const char *name, int64 rest_us, int64 wait_us)
+WorkerLeadershipsResign(int64 now, const char *name, int64 rest_us, int64 wait_us)
 {
-	bool		led = campaign_resign(&me, now, name, rest_us, wait_us);
+	bool		led = leadership_resign(&me, now, name, rest_us, wait_us);
 
 	log_changes();
 	return led;
@@ -129,7 +129,7 @@ WorkerCampaignsResign(int64 now, const char *name, int64 rest_us, int64 wait_us)
 
 /* No process has the lock, and no role's limit counts. */
 static void
-post(void *arg, const campaign *c)
+post(void *arg, const leadership *c)
 {
 	MailboxSlot *slot = &segment_slots[c->me.slot];
 	MailboxRequest *request = &slot->request;
@@ -144,7 +144,7 @@ post(void *arg, const campaign *c)
 	ask->lease_ms = ddblock_lease_duration;
 	ask->superuser = true;
 	ask->prefix_len = request->name_len;
-	ask->campaign = true;
+	ask->leadership = true;
 	ask->permits = 1;
 	strlcpy(ask->holder.application, "ddblock leadership", DYNAMO_HOLDER_SIZE);
 	if (gethostname(ask->holder.host, DYNAMO_HOLDER_SIZE) != 0)
@@ -155,7 +155,7 @@ post(void *arg, const campaign *c)
 }
 
 static bool
-take(void *arg, campaign *c)
+take(void *arg, leadership *c)
 {
 	const MailboxAnswer *answer = &segment_slots[c->me.slot].answer;
 	const char *name = Utf8Quiet(c->name);

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * worker_place.c
+ * worker_endpoint.c
  *	  Finds Region and endpoint in settings, environment and the shared AWS files.
  *
  * Region and endpoint are looked up once per server start and kept in the

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
- * test_lockmgr_campaign.c
- *	  The lock manager: what it does for campaigns and leaders' transactions.
+ * test_lockmgr_leadership.c
+ *	  The lock manager: what it does for leaderships and leaders' transactions.
  *
- * Slot 0 is the campaign's.
+ * Slot 0 is the leadership's.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,22 +12,22 @@
 static void
 stand(harness *h)
 {
-	h->ask.campaign = true;
+	h->ask.leadership = true;
 	acquire(h, 0, "a");
-	h->ask.campaign = false;
+	h->ask.leadership = false;
 }
 
 /* A leader's transaction asks, or a session that has heard of the token. */
 static void
-join(harness *h, uint32_t slot, int64_t token, bool campaign)
+join(harness *h, uint32_t slot, int64_t token, bool leadership)
 {
 	harness_request *asked = &h->asked[slot];
 	lockmgr    *lm = h->lm;
 
 	h->lm = NULL;				/* ask() only fills in the request */
-	h->ask.campaign = campaign;
+	h->ask.leadership = leadership;
 	ask(h, slot, LOCKMGR_JOIN, "a", 0);
-	h->ask.campaign = false;
+	h->ask.leadership = false;
 	h->lm = lm;
 	asked->request.ask.token = token;
 	if (lm != NULL)
@@ -43,14 +43,14 @@ lead(harness *h)
 	return held_by(h, 0, "a")->token;
 }
 
-LOCKMGR_TEST(transactions_join_while_the_campaign_has_its_hold)
+LOCKMGR_TEST(transactions_join_while_the_leadership_has_its_hold)
 {
 	int64_t		token = lead(h);
 
-	assert_true(held_by(h, 0, "a")->campaign);
+	assert_true(held_by(h, 0, "a")->leadership);
 	join(h, 1, token, true);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	assert_false(held_by(h, 1, "a")->campaign);
+	assert_false(held_by(h, 1, "a")->leadership);
 	assert_true(held_by(h, 1, "a")->joined);
 	join(h, 2, token - 1, true);
 	assert_result(h, 2, LOCKMGR_NOT_HELD);

@@ -1,21 +1,21 @@
 /*-------------------------------------------------------------------------
  *
- * campaign.c
- *	  Campaigns: locks that the cluster itself wants to hold, to lead.
+ * leadership.c
+ *	  Leaderships: locks that the cluster itself wants to hold, to lead.
  *
  * The next worker goes on with what it finds in shared memory: it asks a request without an
  * answer again, takes an answer that was not taken, and adopts a lease.  Each step publishes the
- * campaign's new state before it lets go of the hold, so that no transaction joins a leadership
+ * leadership's new state before it lets go of the hold, so that no transaction joins a leadership
  * that has ended.
  *
  *-------------------------------------------------------------------------
  */
-#include "lock/campaign.h"
+#include "lock/leadership.h"
 
 #include <string.h>
 
 bool
-campaign_list_next(const char **at, char name[CAMPAIGN_NAME_MAX + 1], const char **wrong)
+leadership_list_next(const char **at, char name[LEADERSHIP_NAME_MAX + 1], const char **wrong)
 {
 	const char *start = *at + strspn(*at, " \t");
 	const char *end = start + strcspn(start, ",");
@@ -28,7 +28,7 @@ campaign_list_next(const char **at, char name[CAMPAIGN_NAME_MAX + 1], const char
 		end--;
 	if (end == start)
 		*wrong = "A name is empty.";
-	else if (end - start > CAMPAIGN_NAME_MAX)
+	else if (end - start > LEADERSHIP_NAME_MAX)
 		*wrong = "A name is longer than 255 bytes.";
 	else if (next[-1] == ',' && next[strspn(next, " \t")] == '\0')
 		*wrong = "The list must not end with a comma.";
@@ -41,12 +41,12 @@ campaign_list_next(const char **at, char name[CAMPAIGN_NAME_MAX + 1], const char
 }
 
 bool
-campaign_is_listed(const char *list, const char *name)
+leadership_is_listed(const char *list, const char *name)
 {
-	char		listed[CAMPAIGN_NAME_MAX + 1];
+	char		listed[LEADERSHIP_NAME_MAX + 1];
 	const char *wrong;
 
-	while (campaign_list_next(&list, listed, &wrong))
+	while (leadership_list_next(&list, listed, &wrong))
 	{
 		if (strcmp(listed, name) == 0)
 			return true;
@@ -55,25 +55,25 @@ campaign_is_listed(const char *list, const char *name)
 }
 
 const char *
-campaign_list_wrong(const char *list)
+leadership_list_wrong(const char *list)
 {
-	char		name[CAMPAIGN_NAME_MAX + 1];
+	char		name[LEADERSHIP_NAME_MAX + 1];
 	const char *at = list;
 	const char *wrong;
 	int			count = 0;
 
-	while (campaign_list_next(&at, name, &wrong))
+	while (leadership_list_next(&at, name, &wrong))
 	{
-		if (++count > CAMPAIGNS_MAX)
+		if (++count > LEADERSHIPS_MAX)
 			return "The list has more than 16 names.";
-		if (*at != '\0' && campaign_is_listed(at, name))
+		if (*at != '\0' && leadership_is_listed(at, name))
 			return "A name is there twice.";
 	}
 	return wrong;
 }
 
 bool
-campaign_read(campaign_entry *entry, campaign *copy)
+leadership_read(leadership_entry *entry, leadership *copy)
 {
 	uint32_t	before = shared_begin_read(&entry->changes);
 
@@ -81,21 +81,21 @@ campaign_read(campaign_entry *entry, campaign *copy)
 	return shared_end_read(&entry->changes, before);
 }
 
-static campaign_entry *
-find(campaigner *me, const char *name)
+static leadership_entry *
+find(leadership_worker *me, const char *name)
 {
-	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+	for (int i = 0; i < LEADERSHIPS_MAX; i++)
 	{
-		const campaign *c = &me->entries[i].c;
+		const leadership *c = &me->entries[i].c;
 
-		if (c->state != CAMPAIGN_NONE && strcmp(c->name, name) == 0)
+		if (c->state != LEADERSHIP_NONE && strcmp(c->name, name) == 0)
 			return &me->entries[i];
 	}
 	return NULL;
 }
 
 static void
-publish(campaign_entry *entry, const campaign *next)
+publish(leadership_entry *entry, const leadership *next)
 {
 	shared_begin_change(&entry->changes);
 	entry->c = *next;
@@ -103,18 +103,18 @@ publish(campaign_entry *entry, const campaign *next)
 }
 
 /*
- * Begins a campaign.  If all slots are in use, by campaigns that are no longer listed and still
- * give up, campaigns_run() tries again.
+ * Begins a leadership.  If all slots are in use, by leaderships that are no longer listed and still
+ * give up, leaderships_run() tries again.
  */
 static void
-add(campaigner *me, int64_t now, const char *name)
+add(leadership_worker *me, int64_t now, const char *name)
 {
 	uint32_t	i = 0;
-	campaign	next = {.state = CAMPAIGN_RESTING,.since = now,.stand_at = now};
+	leadership	next = {.state = LEADERSHIP_RESTING,.since = now,.stand_at = now};
 
-	while (i < CAMPAIGNS_MAX && me->entries[i].c.state != CAMPAIGN_NONE)
+	while (i < LEADERSHIPS_MAX && me->entries[i].c.state != LEADERSHIP_NONE)
 		i++;
-	if (i == CAMPAIGNS_MAX)
+	if (i == LEADERSHIPS_MAX)
 		return;
 	strcpy(next.name, name);
 	next.me = mailbox_attach(me->box, me->first_slot + i);
@@ -122,34 +122,34 @@ add(campaigner *me, int64_t now, const char *name)
 }
 
 static void
-enter(campaign *next, campaign_state state, int64_t now)
+enter(leadership *next, leadership_state state, int64_t now)
 {
 	next->state = state;
 	next->since = now;
 }
 
 static void
-rest(campaign *next, int64_t now, int64_t rest_us)
+rest(leadership *next, int64_t now, int64_t rest_us)
 {
-	enter(next, CAMPAIGN_RESTING, now);
+	enter(next, LEADERSHIP_RESTING, now);
 	next->stand_at = now + rest_us;
 }
 
-/* Is the lease valid that the campaign was granted? */
+/* Is the lease valid that the leadership was granted? */
 static bool
-has_lease(const campaigner *me, int64_t now, const campaign *c)
+has_lease(const leadership_worker *me, int64_t now, const leadership *c)
 {
 	return now < mailbox_valid_until(me->box, c->grant.lease_index, c->grant.lease_generation);
 }
 
-/* The cluster leads, and gives that up: publishes the new state, then ends the campaign's hold. */
+/* The cluster leads, and gives that up: publishes the new state, then ends the leadership's hold. */
 static void
-give_up(campaigner *me, int64_t now, campaign_entry *entry, int64_t rest_us,
+give_up(leadership_worker *me, int64_t now, leadership_entry *entry, int64_t rest_us,
 		int64_t wait_us)
 {
-	campaign	next = entry->c;
+	leadership	next = entry->c;
 
-	enter(&next, CAMPAIGN_GIVING_UP, now);
+	enter(&next, LEADERSHIP_GIVING_UP, now);
 	next.rest_us = rest_us;
 	next.interrupt_at = wait_us != 0 ? now + wait_us : 0;
 	publish(entry, &next);
@@ -157,30 +157,30 @@ give_up(campaigner *me, int64_t now, campaign_entry *entry, int64_t rest_us,
 }
 
 static void
-step(campaigner *me, int64_t now, campaign_entry *entry, bool listed)
+step(leadership_worker *me, int64_t now, leadership_entry *entry, bool listed)
 {
-	campaign	next = entry->c;
+	leadership	next = entry->c;
 
 	switch (next.state)
 	{
-		case CAMPAIGN_NONE:
+		case LEADERSHIP_NONE:
 			break;
-		case CAMPAIGN_RESTING:
+		case LEADERSHIP_RESTING:
 			if (!listed)
 			{
 				mailbox_detach(me->box, next.me);
-				enter(&next, CAMPAIGN_NONE, now);
+				enter(&next, LEADERSHIP_NONE, now);
 			}
 			else if (now >= next.stand_at)
 			{
-				enter(&next, CAMPAIGN_STANDING, now);
+				enter(&next, LEADERSHIP_STANDING, now);
 				next.seq = mailbox_begin_post(me->box, next.me);
 				me->post(me->arg, &next);
 				mailbox_end_post(me->box, next.me);
 			}
 			publish(entry, &next);
 			break;
-		case CAMPAIGN_STANDING:
+		case LEADERSHIP_STANDING:
 			if (!listed)
 			{
 				mailbox_cancel(me->box, next.me, next.seq);
@@ -189,13 +189,13 @@ step(campaigner *me, int64_t now, campaign_entry *entry, bool listed)
 			else if (mailbox_accept(me->box, next.me, next.seq))
 			{
 				if (me->take(me->arg, &next))
-					enter(&next, CAMPAIGN_LEADING, now);
+					enter(&next, LEADERSHIP_LEADING, now);
 				else
 					rest(&next, now, me->retry_us);
 			}
 			publish(entry, &next);
 			break;
-		case CAMPAIGN_LEADING:
+		case LEADERSHIP_LEADING:
 			if (!has_lease(me, now, &next))
 			{
 				rest(&next, now, 0);
@@ -205,7 +205,7 @@ step(campaigner *me, int64_t now, campaign_entry *entry, bool listed)
 			else if (!listed)
 				give_up(me, now, entry, 0, 0);
 			break;
-		case CAMPAIGN_GIVING_UP:
+		case LEADERSHIP_GIVING_UP:
 			if (!has_lease(me, now, &next))
 				rest(&next, now, next.rest_us);
 			else if (next.interrupt_at != 0 && now >= next.interrupt_at)
@@ -220,63 +220,63 @@ step(campaigner *me, int64_t now, campaign_entry *entry, bool listed)
 }
 
 int64_t
-campaigns_run(campaigner *me, int64_t now, const char *list)
+leaderships_run(leadership_worker *me, int64_t now, const char *list)
 {
-	char		name[CAMPAIGN_NAME_MAX + 1];
+	char		name[LEADERSHIP_NAME_MAX + 1];
 	const char *at = list;
 	const char *wrong;
 	int64_t		wake = INT64_MAX;
 
-	while (campaign_list_next(&at, name, &wrong))
+	while (leadership_list_next(&at, name, &wrong))
 	{
 		if (find(me, name) == NULL)
 			add(me, now, name);
 	}
-	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+	for (int i = 0; i < LEADERSHIPS_MAX; i++)
 	{
-		campaign_entry *entry = &me->entries[i];
-		const campaign *c = &entry->c;
-		campaign_state before;
+		leadership_entry *entry = &me->entries[i];
+		const leadership *c = &entry->c;
+		leadership_state before;
 
 		do
 		{
 			before = c->state;
-			step(me, now, entry, campaign_is_listed(list, c->name));
+			step(me, now, entry, leadership_is_listed(list, c->name));
 		}
 		while (c->state != before);
-		if (c->state == CAMPAIGN_RESTING && c->stand_at < wake)
+		if (c->state == LEADERSHIP_RESTING && c->stand_at < wake)
 			wake = c->stand_at;
-		if (c->state == CAMPAIGN_GIVING_UP && c->interrupt_at != 0 && c->interrupt_at < wake)
+		if (c->state == LEADERSHIP_GIVING_UP && c->interrupt_at != 0 && c->interrupt_at < wake)
 			wake = c->interrupt_at;
 	}
 	return wake;
 }
 
 bool
-campaign_resign(campaigner *me, int64_t now, const char *name, int64_t rest_us,
+leadership_resign(leadership_worker *me, int64_t now, const char *name, int64_t rest_us,
 				int64_t wait_us)
 {
-	campaign_entry *entry = find(me, name);
-	campaign	next;
+	leadership_entry *entry = find(me, name);
+	leadership	next;
 
 	if (entry == NULL)
 		return false;
 	next = entry->c;
-	if (next.state == CAMPAIGN_LEADING && has_lease(me, now, &next))
+	if (next.state == LEADERSHIP_LEADING && has_lease(me, now, &next))
 	{
 		give_up(me, now, entry, rest_us, wait_us);
 		return true;
 	}
-	if (next.state == CAMPAIGN_GIVING_UP)
+	if (next.state == LEADERSHIP_GIVING_UP)
 	{
 		next.rest_us = rest_us;
 		next.interrupt_at = wait_us != 0 ? now + wait_us : 0;
 	}
 	else
 	{
-		if (next.state == CAMPAIGN_STANDING)
+		if (next.state == LEADERSHIP_STANDING)
 			mailbox_cancel(me->box, next.me, next.seq);
-		else if (next.state == CAMPAIGN_LEADING)
+		else if (next.state == LEADERSHIP_LEADING)
 			mailbox_let_go(me->box, next.me, next.seq, next.grant.hold_index);
 		rest(&next, now, rest_us);
 	}

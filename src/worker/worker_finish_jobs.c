@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * worker_finish.c
+ * worker_finish_jobs.c
  *	  Finishes jobs whose sessions have committed: see queue/queue_finish.c.
  *
  *-------------------------------------------------------------------------

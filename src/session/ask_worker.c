@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * mailbox.c
+ * ask_worker.c
  *	  A session's side of the mailbox: ask the worker, wait for its answer.
  *
  * A backend uses the slot of its process number, so slots are never searched for

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * queue_claimed.c
+ * queue_claims.c
  *	  The jobs that this session has claimed: a list of QueueClaims, in its own memory.
  *
  * A job is completed when the transaction that called ddb_queue_complete() has committed.  After

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * worker_copy.c
+ * worker_cluster_copy.c
  *	  Looks for a copy of this cluster that uses the same lock table.
  *
  * A base backup that is started beside the original, with its settings, stands for the

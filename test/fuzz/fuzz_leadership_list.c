@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
- * fuzz_campaign_list.c
+ * fuzz_leadership_list.c
  *	  Any text as ddblock.leaderships: no crash, names within their bounds, and a list
- *	  in which nothing is wrong has at most CAMPAIGNS_MAX names, each once.
+ *	  in which nothing is wrong has at most LEADERSHIPS_MAX names, each once.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock/campaign.h"
+#include "lock/leadership.h"
 
 int			LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -30,8 +30,8 @@ is_space(char c)
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	static char names[CAMPAIGNS_MAX][CAMPAIGN_NAME_MAX + 1];
-	char		name[CAMPAIGN_NAME_MAX + 1];
+	static char names[LEADERSHIPS_MAX][LEADERSHIP_NAME_MAX + 1];
+	char		name[LEADERSHIP_NAME_MAX + 1];
 	char	   *list = malloc(size + 1);
 	const char *at = list;
 	const char *before = list;
@@ -41,19 +41,19 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
 	memcpy(list, bytes, size);
 	list[size] = '\0';
-	good = campaign_list_wrong(list) == NULL;
-	while (campaign_list_next(&at, name, &wrong))
+	good = leadership_list_wrong(list) == NULL;
+	while (leadership_list_next(&at, name, &wrong))
 	{
 		size_t		len = strnlen(name, sizeof(name));
 
 		check(wrong == NULL && at > before && at <= list + strlen(list));
-		check(len > 0 && len <= CAMPAIGN_NAME_MAX);
+		check(len > 0 && len <= LEADERSHIP_NAME_MAX);
 		check(!is_space(name[0]) && !is_space(name[len - 1]) && strchr(name, ',') == NULL);
-		check(campaign_is_listed(list, name));
+		check(leadership_is_listed(list, name));
 		before = at;
 		if (!good)
 			continue;
-		check(count < CAMPAIGNS_MAX);
+		check(count < LEADERSHIPS_MAX);
 		for (int i = 0; i < count; i++)
 			check(strcmp(names[i], name) != 0);
 		strcpy(names[count++], name);

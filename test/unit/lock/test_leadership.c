@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * test_campaign.c
- *	  Campaigns: the list, and the states, step by step.
+ * test_leadership.c
+ *	  Leaderships: the list, and the states, step by step.
  *
  * The test plays the lock manager: it answers what is posted.
  *
@@ -10,20 +10,20 @@
 #define BEFORE_EACH set_up
 #define AFTER_EACH tear_down
 #include "../unit.h"
-#include "lock/campaign.h"
+#include "lock/leadership.h"
 
-#define SLOTS CAMPAIGNS_MAX
+#define SLOTS LEADERSHIPS_MAX
 #define LEASES 4
 #define SECOND INT64_C(1000000)
 
 typedef struct world
 {
 	mailbox		box;
-	campaigner	me;
+	leadership_worker	me;
 	mailbox_slot slots[SLOTS];
 	mailbox_lease leases[LEASES];
 	mailbox_hold holds[LEASES];
-	campaign_entry entries[CAMPAIGNS_MAX];
+	leadership_entry entries[LEADERSHIPS_MAX];
 	int64_t		now;
 	int			posted;
 	bool		refuses;
@@ -56,15 +56,15 @@ nothing(void *arg, uint32_t number)
 }
 
 static void
-host_post(void *arg, const campaign *c)
+host_post(void *arg, const leadership *c)
 {
 	(void) c;
 	((world *) arg)->posted++;
 }
 
-/* The campaign in slot n has lease n, as hold n. */
+/* The leadership in slot n has lease n, as hold n. */
 static bool
-host_take(void *arg, campaign *c)
+host_take(void *arg, leadership *c)
 {
 	c->grant.hold_index = c->grant.lease_index = c->me.slot;
 	c->grant.lease_generation = 1;
@@ -80,7 +80,7 @@ host_random(void *arg, void *bytes, size_t len)
 }
 
 static void
-host_save(void *arg, uint32_t index, const lease *saved, const char *name, size_t name_len)
+host_save(void *arg, uint32_t index, const saved_lease *saved, const char *name, size_t name_len)
 {
 	(void) arg;
 	(void) index;
@@ -90,7 +90,7 @@ host_save(void *arg, uint32_t index, const lease *saved, const char *name, size_
 }
 
 static void
-host_save_hold(void *arg, uint32_t index, const hold *saved)
+host_save_hold(void *arg, uint32_t index, const saved_hold *saved)
 {
 	(void) arg;
 	(void) index;
@@ -98,7 +98,7 @@ host_save_hold(void *arg, uint32_t index, const hold *saved)
 }
 
 static void
-host_lost(void *arg, uint32_t index, const hold *held, const lease *lost, const dynamo_item *by)
+host_lost(void *arg, uint32_t index, const saved_hold *held, const saved_lease *lost, const dynamo_item *by)
 {
 	(void) index;
 	(void) lost;
@@ -119,7 +119,7 @@ set_up(void **state)
 	memset(&w, 0, sizeof(w));
 	w.now = SECOND;
 	w.box = (mailbox) {&w, slot, lease_words, hold_words, nothing, nothing};
-	w.me = (campaigner) {
+	w.me = (leadership_worker) {
 		.arg = &w, .box = &w.box, .lm = lockmgr_new(&config, &host), .entries = w.entries,
 		.retry_us = 5 * SECOND, .post = host_post, .take = host_take,
 	};
@@ -134,12 +134,12 @@ tear_down(void **state)
 	return 0;
 }
 
-static const campaign *
+static const leadership *
 named(const world *w, const char *name)
 {
-	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+	for (int i = 0; i < LEADERSHIPS_MAX; i++)
 	{
-		if (w->entries[i].c.state != CAMPAIGN_NONE && strcmp(w->entries[i].c.name, name) == 0)
+		if (w->entries[i].c.state != LEADERSHIP_NONE && strcmp(w->entries[i].c.name, name) == 0)
 			return &w->entries[i].c;
 	}
 	return NULL;
@@ -148,29 +148,29 @@ named(const world *w, const char *name)
 static int64_t
 run(world *w, const char *list)
 {
-	int64_t		wake = campaigns_run(&w->me, w->now, list);
-	campaign	copy;
+	int64_t		wake = leaderships_run(&w->me, w->now, list);
+	leadership	copy;
 
-	for (int i = 0; i < CAMPAIGNS_MAX; i++)
-		assert_true(campaign_read(&w->entries[i], &copy));
+	for (int i = 0; i < LEADERSHIPS_MAX; i++)
+		assert_true(leadership_read(&w->entries[i], &copy));
 	return wake;
 }
 
 static void
-assert_state(const world *w, const char *name, campaign_state state)
+assert_state(const world *w, const char *name, leadership_state state)
 {
-	const campaign *c = named(w, name);
+	const leadership *c = named(w, name);
 
-	assert_int_equal(c != NULL ? c->state : CAMPAIGN_NONE, state);
+	assert_int_equal(c != NULL ? c->state : LEADERSHIP_NONE, state);
 }
 
-/* The lock manager grants or refuses what the campaign has asked for last. */
+/* The lock manager grants or refuses what the leadership has asked for last. */
 static void
 answer(world *w, const char *name)
 {
-	const campaign *c = named(w, name);
-	hold		granted = {.session = c->me,.seq = c->seq};
-	lease		l = {.generation = 1,.valid_until = w->now + 10 * SECOND};
+	const leadership *c = named(w, name);
+	saved_hold granted = {.session = c->me,.seq = c->seq};
+	saved_lease l = {.generation = 1,.valid_until = w->now + 10 * SECOND};
 	lockmgr_session asks;
 	uint64_t	seq;
 
@@ -191,7 +191,7 @@ answer(world *w, const char *name)
 static void
 end_lease(world *w, const char *name)
 {
-	lease		l = {.generation = 1};
+	saved_lease l = {.generation = 1};
 
 	mailbox_end_save(&w->leases[named(w, name)->me.slot], &l);
 }
@@ -202,7 +202,7 @@ lead(world *w)
 	(void) run(w, "a");
 	answer(w, "a");
 	(void) run(w, "a");
-	assert_state(w, "a", CAMPAIGN_LEADING);
+	assert_state(w, "a", LEADERSHIP_LEADING);
 }
 
 static bool
@@ -217,49 +217,49 @@ TEST(a_list_has_names_without_the_spaces_around_them)
 {
 	const char *at = "\ta , b c\t,d \t";
 	const char *wrong;
-	char		name[CAMPAIGN_NAME_MAX + 1];
+	char		name[LEADERSHIP_NAME_MAX + 1];
 
-	assert_true(campaign_list_next(&at, name, &wrong));
+	assert_true(leadership_list_next(&at, name, &wrong));
 	assert_string_equal(name, "a");
-	assert_true(campaign_list_next(&at, name, &wrong));
+	assert_true(leadership_list_next(&at, name, &wrong));
 	assert_string_equal(name, "b c");
-	assert_true(campaign_list_next(&at, name, &wrong));
+	assert_true(leadership_list_next(&at, name, &wrong));
 	assert_string_equal(name, "d");
-	assert_false(campaign_list_next(&at, name, &wrong));
+	assert_false(leadership_list_next(&at, name, &wrong));
 	assert_null(wrong);
-	assert_true(campaign_is_listed("a, b c", "b c"));
-	assert_false(campaign_is_listed("a, b c", "b"));
-	assert_false(campaign_is_listed("", ""));
+	assert_true(leadership_is_listed("a, b c", "b c"));
+	assert_false(leadership_is_listed("a, b c", "b"));
+	assert_false(leadership_is_listed("", ""));
 }
 
 TEST(a_bad_list_says_what_is_wrong)
 {
-	char		longest[CAMPAIGN_NAME_MAX + 2];
+	char		longest[LEADERSHIP_NAME_MAX + 2];
 
 	memset(longest, 'x', sizeof(longest));
-	longest[CAMPAIGN_NAME_MAX + 1] = '\0';
-	assert_string_equal(campaign_list_wrong(longest), "A name is longer than 255 bytes.");
-	assert_null(campaign_list_wrong(longest + 1));
-	assert_true(campaign_is_listed(longest + 1, longest + 1));
-	assert_null(campaign_list_wrong(""));
-	assert_string_equal(campaign_list_wrong(" "), "A name is empty.");
-	assert_string_equal(campaign_list_wrong("a,,b"), "A name is empty.");
-	assert_string_equal(campaign_list_wrong(",a"), "A name is empty.");
-	assert_string_equal(campaign_list_wrong("a, "), "The list must not end with a comma.");
-	assert_string_equal(campaign_list_wrong("a,b, a"), "A name is there twice.");
-	assert_null(campaign_list_wrong("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16"));
-	assert_string_equal(campaign_list_wrong("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"),
+	longest[LEADERSHIP_NAME_MAX + 1] = '\0';
+	assert_string_equal(leadership_list_wrong(longest), "A name is longer than 255 bytes.");
+	assert_null(leadership_list_wrong(longest + 1));
+	assert_true(leadership_is_listed(longest + 1, longest + 1));
+	assert_null(leadership_list_wrong(""));
+	assert_string_equal(leadership_list_wrong(" "), "A name is empty.");
+	assert_string_equal(leadership_list_wrong("a,,b"), "A name is empty.");
+	assert_string_equal(leadership_list_wrong(",a"), "A name is empty.");
+	assert_string_equal(leadership_list_wrong("a, "), "The list must not end with a comma.");
+	assert_string_equal(leadership_list_wrong("a,b, a"), "A name is there twice.");
+	assert_null(leadership_list_wrong("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16"));
+	assert_string_equal(leadership_list_wrong("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"),
 						"The list has more than 16 names.");
 }
 
 /* ---- the states ---- */
 
-TEST(a_campaign_stands_leads_and_gives_up)
+TEST(a_leadership_stands_leads_and_gives_up)
 {
 	world	   *w = *state;
 
 	assert_true(run(w, "a") == INT64_MAX);
-	assert_state(w, "a", CAMPAIGN_STANDING);
+	assert_state(w, "a", LEADERSHIP_STANDING);
 	assert_int_equal(w->posted, 1);
 	(void) run(w, "a");
 	assert_int_equal(w->posted, 1);
@@ -267,18 +267,18 @@ TEST(a_campaign_stands_leads_and_gives_up)
 	answer(w, "a");
 	w->now++;
 	(void) run(w, "a");
-	assert_state(w, "a", CAMPAIGN_LEADING);
+	assert_state(w, "a", LEADERSHIP_LEADING);
 	assert_int_equal(named(w, "a")->grant.token, 7);
 	assert_int_equal(named(w, "a")->since, w->now++);
 	(void) run(w, "");
-	assert_state(w, "a", CAMPAIGN_GIVING_UP);
+	assert_state(w, "a", LEADERSHIP_GIVING_UP);
 	assert_int_equal(named(w, "a")->since, w->now);
 	assert_true(has_let_go(w));
 	(void) run(w, "");
-	assert_state(w, "a", CAMPAIGN_GIVING_UP);
+	assert_state(w, "a", LEADERSHIP_GIVING_UP);
 	end_lease(w, "a");
 	(void) run(w, "");
-	assert_state(w, "a", CAMPAIGN_NONE);
+	assert_state(w, "a", LEADERSHIP_NONE);
 	assert_int_equal(w->slots[0].generation.value % 2, 0);
 }
 
@@ -289,14 +289,14 @@ TEST(a_name_that_comes_back_waits_for_the_end)
 	lead(w);
 	(void) run(w, "");
 	(void) run(w, "a");
-	assert_state(w, "a", CAMPAIGN_GIVING_UP);
+	assert_state(w, "a", LEADERSHIP_GIVING_UP);
 	end_lease(w, "a");
 	(void) run(w, "a");
-	assert_state(w, "a", CAMPAIGN_STANDING);
+	assert_state(w, "a", LEADERSHIP_STANDING);
 	assert_int_equal(w->posted, 2);
 }
 
-TEST(a_refused_campaign_tries_again_later)
+TEST(a_refused_leadership_tries_again_later)
 {
 	world	   *w = *state;
 
@@ -304,16 +304,16 @@ TEST(a_refused_campaign_tries_again_later)
 	(void) run(w, "a");
 	answer(w, "a");
 	assert_true(run(w, "a") == w->now + 5 * SECOND);
-	assert_state(w, "a", CAMPAIGN_RESTING);
+	assert_state(w, "a", LEADERSHIP_RESTING);
 	w->now += 5 * SECOND - 1;
 	assert_true(run(w, "a") == w->now + 1);
 	w->now++;
 	assert_true(run(w, "a") == INT64_MAX);
-	assert_state(w, "a", CAMPAIGN_STANDING);
+	assert_state(w, "a", LEADERSHIP_STANDING);
 	assert_int_equal(w->posted, 2);
 }
 
-TEST(a_loss_is_acknowledged_and_the_campaign_stands_again)
+TEST(a_loss_is_acknowledged_and_the_leadership_stands_again)
 {
 	world	   *w = *state;
 
@@ -321,20 +321,20 @@ TEST(a_loss_is_acknowledged_and_the_campaign_stands_again)
 	w->now += 10 * SECOND;
 	(void) run(w, "a");
 	assert_true(has_let_go(w));
-	assert_state(w, "a", CAMPAIGN_STANDING);
+	assert_state(w, "a", LEADERSHIP_STANDING);
 	assert_int_equal(w->posted, 2);
 }
 
 /* What was granted in the same moment goes back. */
-TEST(a_campaign_that_is_not_listed_any_more_wants_nothing)
+TEST(a_leadership_that_is_not_listed_any_more_wants_nothing)
 {
 	world	   *w = *state;
 
 	(void) run(w, "a, b");
 	answer(w, "a");
 	(void) run(w, "b");
-	assert_state(w, "a", CAMPAIGN_NONE);
-	assert_state(w, "b", CAMPAIGN_STANDING);
+	assert_state(w, "a", LEADERSHIP_NONE);
+	assert_state(w, "b", LEADERSHIP_STANDING);
 	assert_true(has_let_go(w));
 }
 
@@ -343,23 +343,23 @@ TEST(who_resigns_rests_when_the_lock_is_free)
 	world	   *w = *state;
 
 	lead(w);
-	assert_true(campaign_resign(&w->me, w->now, "a", 60 * SECOND, 2 * SECOND));
+	assert_true(leadership_resign(&w->me, w->now, "a", 60 * SECOND, 2 * SECOND));
 	assert_true(has_let_go(w));
-	assert_false(campaign_resign(&w->me, w->now, "a", 30 * SECOND, 0));
+	assert_false(leadership_resign(&w->me, w->now, "a", 30 * SECOND, 0));
 	w->now += 5 * SECOND;
 	assert_true(run(w, "a") == INT64_MAX);
-	assert_state(w, "a", CAMPAIGN_GIVING_UP);
+	assert_state(w, "a", LEADERSHIP_GIVING_UP);
 	end_lease(w, "a");
 	assert_true(run(w, "a") == w->now + 30 * SECOND);
-	assert_state(w, "a", CAMPAIGN_RESTING);
+	assert_state(w, "a", LEADERSHIP_RESTING);
 	w->now += 30 * SECOND;
 	(void) run(w, "a");
-	assert_state(w, "a", CAMPAIGN_STANDING);
+	assert_state(w, "a", LEADERSHIP_STANDING);
 
 	/* This time nobody asks twice. */
 	answer(w, "a");
 	(void) run(w, "a");
-	assert_true(campaign_resign(&w->me, w->now, "a", 20 * SECOND, 0));
+	assert_true(leadership_resign(&w->me, w->now, "a", 20 * SECOND, 0));
 	end_lease(w, "a");
 	assert_true(run(w, "a") == w->now + 20 * SECOND);
 }
@@ -369,11 +369,11 @@ TEST(a_follower_resigns)
 	world	   *w = *state;
 
 	(void) run(w, "a");
-	assert_false(campaign_resign(&w->me, w->now, "a", 60 * SECOND, 0));
+	assert_false(leadership_resign(&w->me, w->now, "a", 60 * SECOND, 0));
 	assert_true(run(w, "a") == w->now + 60 * SECOND);
-	assert_state(w, "a", CAMPAIGN_RESTING);
+	assert_state(w, "a", LEADERSHIP_RESTING);
 	assert_int_equal(w->slots[0].cancelled_seq.value, 1);
-	assert_false(campaign_resign(&w->me, w->now, "b", 60 * SECOND, 0));
+	assert_false(leadership_resign(&w->me, w->now, "b", 60 * SECOND, 0));
 }
 
 TEST(who_has_lost_the_lease_does_not_resign_it)
@@ -382,34 +382,34 @@ TEST(who_has_lost_the_lease_does_not_resign_it)
 
 	lead(w);
 	end_lease(w, "a");
-	assert_false(campaign_resign(&w->me, w->now, "a", 60 * SECOND, 0));
+	assert_false(leadership_resign(&w->me, w->now, "a", 60 * SECOND, 0));
 	assert_true(has_let_go(w));
-	assert_state(w, "a", CAMPAIGN_RESTING);
+	assert_state(w, "a", LEADERSHIP_RESTING);
 }
 
 /* Or earlier, if that is asked for meanwhile. */
 TEST(who_has_joined_is_interrupted_in_time)
 {
 	world	   *w = *state;
-	lease		l = {.state = LEASE_HELD,.generation = 1,.version = "v"};
-	hold		joined = {.session = {1, 1},.lease_generation = 1,.token = 7};
+	saved_lease l = {.state = LEASE_HELD,.generation = 1,.version = "v"};
+	saved_hold joined = {.session = {1, 1},.lease_generation = 1,.token = 7};
 
 	lockmgr_adopt(w->me.lm, 0, &l, "a", 1);
 	lockmgr_adopt_hold(w->me.lm, 0, &joined);
 	lead(w);
-	assert_true(campaign_resign(&w->me, w->now, "a", 60 * SECOND, 9 * SECOND));
+	assert_true(leadership_resign(&w->me, w->now, "a", 60 * SECOND, 9 * SECOND));
 	assert_true(run(w, "a") == w->now + 9 * SECOND);
-	assert_false(campaign_resign(&w->me, w->now, "a", 60 * SECOND, 2 * SECOND));
+	assert_false(leadership_resign(&w->me, w->now, "a", 60 * SECOND, 2 * SECOND));
 	assert_true(run(w, "a") == w->now + 2 * SECOND);
 	assert_int_equal(w->loss, LOSS_NONE);
 	w->now += 2 * SECOND;
 	assert_true(run(w, "a") == INT64_MAX);	/* once */
 	assert_int_equal(w->loss, LOSS_RESIGNED);
 	assert_int_equal(named(w, "a")->interrupt_at, 0);
-	assert_state(w, "a", CAMPAIGN_GIVING_UP);
+	assert_state(w, "a", LEADERSHIP_GIVING_UP);
 }
 
-/* All places are taken by campaigns that have yet to end. */
+/* All places are taken by leaderships that have yet to end. */
 TEST(a_new_list_waits_for_the_end_of_the_old_one)
 {
 	world	   *w = *state;
@@ -418,22 +418,22 @@ TEST(a_new_list_waits_for_the_end_of_the_old_one)
 	answer(w, "1");
 	(void) run(w, "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16");
 	(void) run(w, "b,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16");
-	assert_state(w, "b", CAMPAIGN_NONE);
-	assert_state(w, "1", CAMPAIGN_GIVING_UP);
+	assert_state(w, "b", LEADERSHIP_NONE);
+	assert_state(w, "1", LEADERSHIP_GIVING_UP);
 	end_lease(w, "1");
 	(void) run(w, "b,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16");
 	(void) run(w, "b,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16");
-	assert_state(w, "b", CAMPAIGN_STANDING);
+	assert_state(w, "b", LEADERSHIP_STANDING);
 }
 
 TEST(a_reader_notices_a_change)
 {
 	world	   *w = *state;
-	campaign	copy;
+	leadership	copy;
 
 	lead(w);
-	assert_true(campaign_read(&w->entries[0], &copy));
-	assert_int_equal(copy.state, CAMPAIGN_LEADING);
+	assert_true(leadership_read(&w->entries[0], &copy));
+	assert_int_equal(copy.state, LEADERSHIP_LEADING);
 	w->entries[0].changes.value++;
-	assert_false(campaign_read(&w->entries[0], &copy));
+	assert_false(leadership_read(&w->entries[0], &copy));
 }

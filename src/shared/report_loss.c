@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * loss.c
+ * report_loss.c
  *	  Each loss of a lease is counted and logged once.
  *
  * The worker's timer and the session's expire at the same deadline, and either
@@ -48,7 +48,7 @@ void
 LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *name,
 		 lease_loss loss, const char *why)
 {
-	const hold *h = &segment_holds[hold_index].hold;
+	const saved_hold *h = &segment_holds[hold_index].hold;
 	const MailboxSlot *slot = &segment_slots[session.slot];
 	SegmentLoss *last = &segment->last_loss;
 	uint64		mark = mailbox_mark(session, seq);
@@ -87,7 +87,7 @@ LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *nam
 	}
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name), why),
-			 h->campaign ? errdetail("It was held by this cluster itself, to lead.") :
+			 h->leadership ? errdetail("It was held by this cluster itself, to lead.") :
 			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
 					   pid, user, database),
 			 errhidestmt(true)));

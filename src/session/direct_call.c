@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * table_call.c
+ * direct_call.c
  *	  Calls past the lock manager: repeated, and page after page.
  *
  * The size of a scan's page is a compromise.  A page with many rows keeps the worker busy; but if

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
- * sim_campaign.c
+ * sim_leadership.c
  *	  Each cluster stands for one lock, and its sessions work as a leader's.
  *
- * src/lock/campaign.c is hosted as the background worker does: it runs after each
+ * src/lock/leadership.c is hosted as the background worker does: it runs after each
  * event of the worker, and what it knows is in shared memory.  Its slot comes after
  * those of the sessions.
  *
@@ -15,17 +15,17 @@
 
 /* The lock that the clusters stand for; sessions want it, too, as any other. */
 int
-sim_campaign_lock(const sim *s)
+sim_leadership_lock(const sim *s)
 {
-	return s->plan.campaign ? s->plan.locks - 1 : SIM_NOBODY;
+	return s->plan.leadership ? s->plan.locks - 1 : SIM_NOBODY;
 }
 
 static void
-host_post(void *arg, const campaign *c)
+host_post(void *arg, const leadership *c)
 {
 	sim_stand  *stand = arg;
 	sim		   *s = stand->s;
-	int			lock = sim_campaign_lock(s);
+	int			lock = sim_leadership_lock(s);
 	int64_t		lease_ms = sim_between(s, s->plan.lease_min_ms, s->plan.lease_max_ms);
 
 	stand->c->slots[c->me.slot].request = (lockmgr_request) {
@@ -38,9 +38,9 @@ host_post(void *arg, const campaign *c)
 			.permits = 1,
 			.lease_ms = lease_ms,
 			.margin_us = lease_ms * sim_between(s, 100, 500),
-			.campaign = true,
+			.leadership = true,
 			.superuser = true,
-			.holder = {.application = "campaign"},
+			.holder = {.application = "leadership"},
 		},
 	};
 	sim_say(s, "%d: stands for %s, request %" PRIu64, stand->c->number, s->lock[lock].name,
@@ -48,7 +48,7 @@ host_post(void *arg, const campaign *c)
 }
 
 static bool
-host_take(void *arg, campaign *c)
+host_take(void *arg, leadership *c)
 {
 	sim_stand  *stand = arg;
 	const lockmgr_answer *answer = &stand->c->slots[c->me.slot].answer;
@@ -68,7 +68,7 @@ sim_stand_new(sim *s, sim_cluster *c)
 	c->stand.c = c;
 	c->stand.wake = INT64_MAX;
 	c->stand.wants = true;
-	c->stand.me = (campaigner) {
+	c->stand.me = (leadership_worker) {
 		.arg = &c->stand,
 		.box = &c->box,
 		.entries = c->stand.entries,
@@ -81,46 +81,46 @@ sim_stand_new(sim *s, sim_cluster *c)
 
 /* After each event of the worker. */
 void
-sim_run_campaigns(sim *s, sim_cluster *c)
+sim_run_leaderships(sim *s, sim_cluster *c)
 {
 	bool		wants = c->stand.wants && !sim_winds_down(s);
 
-	if (!s->plan.campaign || c->worker.lm == NULL || sim_is_dying(c) || s->now < c->paused_until)
+	if (!s->plan.leadership || c->worker.lm == NULL || sim_is_dying(c) || s->now < c->paused_until)
 		return;
 	c->stand.me.lm = c->worker.lm;
-	c->stand.wake = campaigns_run(&c->stand.me, sim_local(s, c),
-								  wants ? s->lock[sim_campaign_lock(s)].name : "");
+	c->stand.wake = leaderships_run(&c->stand.me, sim_local(s, c),
+								  wants ? s->lock[sim_leadership_lock(s)].name : "");
 }
 
 /* An operator: the cluster resigns, or its list is changed. */
 void
-sim_change_campaign(sim *s, sim_cluster *c)
+sim_change_leadership(sim *s, sim_cluster *c)
 {
 	const char *name;
 
-	if (!s->plan.campaign || c->worker.lm == NULL || sim_is_dying(c) || s->now < c->paused_until)
+	if (!s->plan.leadership || c->worker.lm == NULL || sim_is_dying(c) || s->now < c->paused_until)
 		return;
-	name = s->lock[sim_campaign_lock(s)].name;
+	name = s->lock[sim_leadership_lock(s)].name;
 	if (sim_chance(s, 40))
 		c->stand.wants = !c->stand.wants;
 	else
 	{
 		c->stand.me.lm = c->worker.lm;
-		(void) campaign_resign(&c->stand.me, sim_local(s, c), name,
+		(void) leadership_resign(&c->stand.me, sim_local(s, c), name,
 							   sim_between(s, MS, s->plan.lease_max_ms * MS),
 							   sim_chance(s, 50) ? 0 : sim_between(s, MS, SECOND));
 		sim_say(s, "%d: resigns %s", c->number, name);
 	}
-	sim_run_campaigns(s, c);
+	sim_run_leaderships(s, c);
 }
 
-/* Does the campaign know of this hold? */
+/* Does the leadership know of this hold? */
 bool
-sim_campaign_knows(const sim *s, const sim_cluster *c, const struct hold *h)
+sim_leadership_knows(const sim *s, const sim_cluster *c, const saved_hold *h)
 {
-	const campaign *own = &c->stand.entries[h->session.slot - (uint32_t) s->plan.sessions].c;
+	const leadership *own = &c->stand.entries[h->session.slot - (uint32_t) s->plan.sessions].c;
 
-	return (own->state == CAMPAIGN_STANDING || own->state == CAMPAIGN_LEADING) &&
+	return (own->state == LEADERSHIP_STANDING || own->state == LEADERSHIP_LEADING) &&
 		own->me.generation == h->session.generation && own->seq == h->seq;
 }
 
@@ -131,17 +131,17 @@ sim_campaign_knows(const sim *s, const sim_cluster *c, const struct hold *h)
 bool
 sim_lead(sim *s, sim_cluster *c, lockmgr_request *request)
 {
-	campaign	seen;
+	leadership	seen;
 
-	if (!campaign_read(&c->stand.entries[0], &seen))
+	if (!leadership_read(&c->stand.entries[0], &seen))
 		return false;
-	if (seen.state == CAMPAIGN_LEADING)
+	if (seen.state == LEADERSHIP_LEADING)
 		c->stand.seen = seen;
 	else if (sim_chance(s, 20))
 		seen = c->stand.seen;
-	if (seen.state != CAMPAIGN_LEADING)
+	if (seen.state != LEADERSHIP_LEADING)
 		return false;
-	request->ask.campaign = true;
+	request->ask.leadership = true;
 	request->ask.mode = MODE_EXCLUSIVE;
 	request->ask.permits = 1;
 	request->ask.lease_index = seen.grant.lease_index;
@@ -152,23 +152,23 @@ sim_lead(sim *s, sim_cluster *c, lockmgr_request *request)
 	return true;
 }
 
-/* I9: who joins as a leader's does so beside the campaign's own hold. */
+/* I9: who joins as a leader's does so beside the leadership's own hold. */
 void
-sim_check_lead(sim *s, const sim_cluster *c, const struct hold *h)
+sim_check_lead(sim *s, const sim_cluster *c, const saved_hold *h)
 {
 	const sim_session *session;
 
 	if (h->session.slot >= (uint32_t) s->plan.sessions || !h->joined || h->ends_at != 0)
 		return;
 	session = &c->sessions[h->session.slot];
-	if (!session->waiting || session->request.seq != h->seq || !session->request.ask.campaign ||
+	if (!session->waiting || session->request.seq != h->seq || !session->request.ask.leadership ||
 		session->me.generation != h->session.generation)
 		return;
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{
-		const struct hold *beside = &c->saved_holds[i].h;
+		const saved_hold *beside = &c->saved_holds[i].h;
 
-		if (beside->campaign && beside->session.generation != 0 &&
+		if (beside->leadership && beside->session.generation != 0 &&
 			beside->lease_index == h->lease_index &&
 			beside->lease_generation == h->lease_generation)
 			return;
@@ -185,7 +185,7 @@ sim_check_guard(sim *s, const sim_cluster *c, const sim_hold *hold)
 	{
 		const sim_cluster *other = &s->cluster[i];
 
-		if (hold->lock == sim_campaign_lock(s) && hold->mode == MODE_EXCLUSIVE && other != c &&
+		if (hold->lock == sim_leadership_lock(s) && hold->mode == MODE_EXCLUSIVE && other != c &&
 			sim_believes(s, other, hold->lock) &&
 			!other->saved[other->lease_of[hold->lock]].excused &&
 			!c->saved[hold->lease].excused)
@@ -197,21 +197,21 @@ sim_check_guard(sim *s, const sim_cluster *c, const sim_hold *hold)
 bool
 sim_stands(const sim *s, const sim_cluster *c)
 {
-	return s->plan.campaign && c->worker.lm != NULL &&
-		c->stand.entries[0].c.state == CAMPAIGN_STANDING;
+	return s->plan.leadership && c->worker.lm != NULL &&
+		c->stand.entries[0].c.state == LEADERSHIP_STANDING;
 }
 
 /* I9: if nobody leads, a cluster that stands for it does, after it has looked twice. */
 void
 sim_check_standing(sim *s, const sim_cluster *c)
 {
-	const campaign *own = &c->stand.entries[0].c;
+	const leadership *own = &c->stand.entries[0].c;
 	const sim_lock *lock;
 	int64_t		since;
 
 	if (!sim_stands(s, c))
 		return;
-	lock = &s->lock[sim_campaign_lock(s)];
+	lock = &s->lock[sim_leadership_lock(s)];
 	since = sim_true(c, own->since);
 	since = since > c->troubled_at ? since : c->troubled_at;
 	since = since > lock->free_since ? since : lock->free_since;

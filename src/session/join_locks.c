@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * order.c
+ * join_locks.c
  *	  The standing order to join locks, ddblock.join_locks: whether it is carried out.
  *
  * The setting is for tools that open several sessions by themselves, and reset them: nobody can

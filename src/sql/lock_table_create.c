@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * table_functions.c
+ * lock_table_create.c
  *	  ddb_lock_table_create(): creates the lock table, ready for use.
  *
  * Each step accepts that its work is done already, so the function can be called

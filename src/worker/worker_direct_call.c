@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * worker_table_call.c
+ * worker_direct_call.c
  *	  The calls of sessions that do not go through the lock manager.
  *
  *-------------------------------------------------------------------------

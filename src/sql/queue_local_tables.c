@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * queue_tables.c
+ * queue_local_tables.c
  *	  What queues keep in this database: what is done, and what is to be pushed.
  *
  * ddb_queue_mark_done() and ddb_queue_push_on_commit() are part of their caller's transaction, and ask

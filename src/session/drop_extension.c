@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * drop.c
+ * drop_extension.c
  *	  Keeps DROP EXTENSION from losing locks, fencing tokens, jobs and work.
  *
  * Without the extension, a session could not release the locks that it holds, and no view would
@@ -73,7 +73,7 @@ static void
 refuse_while_held(void)
 {
 	HoldCopy	held;
-	const hold *h = &held.hold;
+	const saved_hold *h = &held.hold;
 	LeaseCopy	entry;
 	MailboxSlot *slot;
 

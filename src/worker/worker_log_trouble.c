@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * worker_trouble.c
+ * worker_log_trouble.c
  *	  Tells people when DynamoDB does not work for us: the log, and sessions
  *	  that wait.
  *

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * worker_grants.c
+ * worker_log_grants.c
  *	  ddblock.log_grants: a line in the log for each grant, loss and release.
  *
  * Programs read these lines: a key may be added, none changes.  The text behind the colon
@@ -23,7 +23,7 @@ add_text(StringInfo out, const char *key, const char *text)
 }
 
 void
-WorkerLogHold(const char *event, const hold *hold, int64 until)
+WorkerLogHold(const char *event, const saved_hold *hold, int64 until)
 {
 	const LeaseEntry *entry = &segment_leases[hold->lease_index];
 	TimestampTz at;
@@ -42,7 +42,7 @@ WorkerLogHold(const char *event, const hold *hold, int64 until)
 	appendStringInfo(&out, ", \"token\": " INT64_FORMAT ", \"mode\": \"%s\", \"permits\": %d, "
 					 "\"joined\": %s, \"leader\": %s, \"pid\": %d", hold->token, dynamo_mode_name(hold->mode),
 					 hold->permits, hold->joined ? "true" : "false",
-					 hold->campaign ? "true" : "false", hold->holder.pid);
+					 hold->leadership ? "true" : "false", hold->holder.pid);
 	add_text(&out, "user", hold->holder.user);
 	add_text(&out, "database", hold->holder.database);
 	add_text(&out, "owner", segment->owner);

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * fence.c
+ * transaction_fence.c
  *	  Whether a transaction still has the fences that it asked for.
  *
  * A fence protects what the transaction writes.  But a fence is a write itself: rolling back to a
