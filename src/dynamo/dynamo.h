@@ -607,12 +607,11 @@ typedef struct dynamo_headers
 } dynamo_headers;
 
 /*
- * Reads the reply to an operation.  table: only a page needs it, for the names of
- * its keys; others may have NULL.  http_status is the HTTP status, headers may be
- * NULL, count is the number of statements sent (1 if not a batch).  Always fills *reply; free it with dynamo_reply_free().
- * reply->count == count unless memory was short (then 0 and status
- * DYNAMO_MALFORMED).  If the call failed as a whole, each result has the call's
- * status, type and message.
+ * Reads the reply to an operation.  table: only a page needs it, for the names of its keys; others
+ * may have NULL.  http_status is the HTTP status, headers may be NULL, count is the number of
+ * statements sent (1 if not a batch).  Always fills *reply; free it with dynamo_reply_free().
+ * reply->count == count unless memory was short (then 0 and status DYNAMO_MALFORMED).  If the call
+ * failed as a whole, each result has the call's status, type and message.
  */
 extern void dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op,
 						int count, int http_status, const dynamo_headers *headers,

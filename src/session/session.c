@@ -313,8 +313,9 @@ find_to_release(const LockName *name)
 }
 
 /*
- * Its next holder may act on what is not committed yet, unless it waits for our fence.  Permits
- * protect no data.  True if it has warned.
+ * Warns if the transaction has written, and now releases a lock: the next holder may act without
+ * seeing what is not committed yet.  Not if the transaction has called a fence function, for which
+ * the next holder waits, and not for permits, which protect no data.  True if it has warned.
  */
 static bool
 warn_uncommitted(const HeldLock *held)
