@@ -124,13 +124,16 @@ append(char words[WORDS_SIZE], const char *more)
 static void
 start_words(char words[WORDS_SIZE], const char *type, const cJSON *error)
 {
-	const char *hash = type != NULL ? memchr(type, '#', strcspn(type, ":")) : NULL;
 	const char *message = dynamo_json_text(error, "message");
+	const char *hash;
 
 	if (message == NULL)
 		message = dynamo_json_text(error, "Message");
-	dynamo_json_copy(words, DYNAMO_MESSAGE_SIZE / 2, hash != NULL ? hash + 1 : type);
+	dynamo_json_copy(words, DYNAMO_MESSAGE_SIZE / 2, type);
 	words[strcspn(words, ":")] = '\0';
+	hash = strrchr(words, '#');
+	if (hash != NULL)
+		memmove(words, hash + 1, strlen(hash));
 	append(words, words[0] != '\0' && message != NULL && message[0] != '\0' ? ": " : "");
 	append(words, message);
 }

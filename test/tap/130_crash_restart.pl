@@ -3,7 +3,6 @@
 
 use DDBLock::Test;
 use Compress::Raw::Zlib qw(crc32);
-use JSON::PP ();
 
 my $one = new_cluster('one', through => proxy, init => [ allows_streaming => 1 ],
 	conf => "restart_after_crash = on\nddblock.request_timeout = 1s\n");
@@ -242,18 +241,6 @@ crash(worker_pid($one));
 ok(!is_released('b'), 'not before the next crash');
 proxy->clear_faults;
 freed_ok('a crash while freeing');
-
-# A write whose signature is too old is not signed anew: what it says of the time is as old.
-proxy->reset_counts;
-my @refused = hold_locks;
-proxy->fault('error', operation => 'UpdateItem', match => '"b"', status => 400, type => 'InvalidSignatureException',
-	message => 'Signature expired: 20200101T000000Z is now earlier than 20260101T000000Z');
-crash(backend_pid($refused[0]));
-$_->gone foreach @refused;
-freed_ok('the time of a signature is refused');
-my ($old) = grep { $_->{fault} } proxy->log;
-my @same = grep { $_->{operation} eq 'UpdateItem' && JSON::PP->new->canonical->encode($_->{body}) eq JSON::PP->new->canonical->encode($old->{body}) } proxy->log;
-is(scalar @same, 1, '... the write is made anew');
 
 # The last words of the dead arrive late.
 $one->append_conf('postgresql.conf', "ddblock.request_timeout = 10s\n");

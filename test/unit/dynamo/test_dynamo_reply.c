@@ -575,6 +575,8 @@ TEST(a_message_has_the_type_and_the_words_or_what_there_is_of_them)
 	assert_string_equal(reply.message, "ThrottlingException: wait");
 	read_text(DYNAMO_RENEW, 400, "{\"__type\":\"x#ThrottlingException\"}");
 	assert_string_equal(reply.message, "ThrottlingException");
+	read_text(DYNAMO_RENEW, 400, "{\"__type\":\"outer#inner#ThrottlingException\"}");
+	assert_string_equal(reply.message, "ThrottlingException");
 	read_text(DYNAMO_RENEW, 429, untyped);
 	assert_string_equal(reply.message, "Rate exceeded");
 	read_text(DYNAMO_RENEW, 400, "{\"__type\":\"x#ThrottlingException\",\"message\":\"\xc3\xa9\"}");
