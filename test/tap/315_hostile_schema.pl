@@ -22,6 +22,9 @@ ok($words{text} && $words{ddb_outbox} && $operators{'>='}, 'the script has words
 $node->safe_psql('postgres', 'CREATE ROLE shop LOGIN; CREATE DATABASE shop OWNER shop');
 $node->safe_psql('shop', 'ALTER SCHEMA public OWNER TO shop');
 
+# What this test asks itself must not meet what is planted.
+sub catalog_says { my ($sql) = @_; return $node->safe_psql('shop', "SET search_path = pg_catalog; $sql"); }
+
 # As the owner: whatever of this is called says so.
 my @owner = (extra_params => [ '-U', 'shop' ], on_error_stop => 1);
 my $plant = q{
@@ -67,14 +70,11 @@ $plant =~ s/WORDS/$words/g;
 $plant =~ s/OPERATORS/$operators/g;
 my @planted = split /\n/, $node->safe_psql('shop', $plant, @owner);
 cmp_ok($_, '>', 9, 'much is planted') foreach @planted;
-is($node->safe_psql('shop', q{SELECT count(*) FROM pg_operator WHERE oprname = '||'
+is(catalog_says(q{SELECT count(*) FROM pg_operator WHERE oprname = '||'
 	AND oprleft = 'text'::regtype AND oprright = 'uuid'::regtype AND oprnamespace = 'public'::regnamespace}),
 	1, '... also what once made the owner superuser');
 
 $node->safe_psql('shop', 'CREATE EXTENSION ddblock SCHEMA public');
-
-# What this test asks itself must not meet what is planted.
-sub catalog_says { my ($sql) = @_; return $node->safe_psql('shop', "SET search_path = pg_catalog; $sql"); }
 
 # Its members, and what belongs to them: defaults, constraints, rules, indexes, sequences
 my $foreign = q{
@@ -107,6 +107,7 @@ is(catalog_says(q{SELECT string_agg(proname, ' ') FROM pg_proc JOIN pg_depend
 # The functions that write to the tables, called by the owner with his names first
 my @calls = (q{ddb_queue_push_on_commit('q'::text, 'r'::text, '1'::jsonb)}, q{ddb_fence_check('r'::text, 1::bigint)},
 	q{ddb_fence_check_shared('r'::text, 2::bigint)});
+is($node->safe_psql('shop', q{SELECT public.ddb_role_setup('of_shop', operator => true)}), '', 'a superuser makes a role');
 $node->safe_psql('shop', 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO shop');
 foreach my $call (@calls)
 {
