@@ -139,8 +139,8 @@ compile_pure()
 {
 	local sources
 
-	mapfile -t sources < <(files 'src/dynamo/*.c'; files 'src/aws/*.c'; files 'src/lock/*.c'
-		files 'src/queue/*.c')
+	mapfile -t sources < <(files 'src/dynamo/*.c'; files 'src/aws/*.c'; files 'src/base/*.c'
+		files 'src/lock/*.c'; files 'src/queue/*.c')
 	compile_all "$1" "${sources[@]}"
 }
 

@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #include "dynamo/dynamo.h"
-#include "lock/uuid.h"
+#include "base/uuid.h"
 
 #define LOCKMGR_NO_HOLD		UINT32_MAX
 #define LOCKMGR_NO_WATCH	UINT32_MAX

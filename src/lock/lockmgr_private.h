@@ -37,8 +37,8 @@
 
 #include <assert.h>
 
-#include "lock/backoff.h"
-#include "lock/heap.h"
+#include "base/backoff.h"
+#include "base/heap.h"
 #include "lock/lockmgr.h"
 
 /*

@@ -91,7 +91,7 @@
 #define DDBLOCK_LOCK_MAILBOX_H
 
 #include "lock/lockmgr.h"
-#include "lock/shared_word.h"
+#include "base/shared_word.h"
 
 typedef struct mailbox_slot
 {

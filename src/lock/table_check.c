@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "lock/backoff.h"
+#include "base/backoff.h"
 
 #define SECOND_US	INT64_C(1000000)
 #define RECHECK_US	(3600 * SECOND_US)

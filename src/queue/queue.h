@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "dynamo/dynamo.h"
-#include "lock/shared_word.h"
+#include "base/shared_word.h"
 
 /* ----------------------------------------------------------------
  * queue_request.c, queue_reply.c, queue_outcome.c: The queue's table: request bodies, replies, and

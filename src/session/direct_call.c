@@ -14,7 +14,7 @@
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 
-#include "lock/backoff.h"
+#include "base/backoff.h"
 #include "session/session.h"
 
 #define PAGE_MIN 20				/* limits of a page's size: items that DynamoDB looks at */

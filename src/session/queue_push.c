@@ -22,7 +22,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 
-#include "lock/backoff.h"
+#include "base/backoff.h"
 #include "session/session.h"
 
 /* A push fails after so many refusals in a row that tell nothing new, which takes some seconds. */

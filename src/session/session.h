@@ -14,7 +14,7 @@
 #include "lib/ilist.h"
 
 #include "lock/join_list.h"
-#include "lock/uuid.h"
+#include "base/uuid.h"
 #include "queue/queue.h"
 #include "shared/compat.h"
 #include "shared/errors.h"

@@ -19,7 +19,7 @@
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
-#include "lock/backoff.h"
+#include "base/backoff.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
 

@@ -62,7 +62,7 @@
  *								(queue/queue_memory.c)
  *	   finish_news				set by sessions, taken by the worker: exchange
  *
- * "changes" is a counter of changes (lock/shared_word.h).  When a reader's copy is
+ * "changes" is a counter of changes (base/shared_word.h).  When a reader's copy is
  * not whole,
  *
  *	 - the worker ignores the request: it is being posted, and its bell follows;
@@ -535,7 +535,7 @@ extern void SegmentTell(SegmentTrouble *trouble, dynamo_status status, const cha
 extern const char *SegmentRenewalFailure(int64 since);
 
 /*
- * The budget of repetitions (lock/backoff.h) of all calls that sessions repeat, and that the worker
+ * The budget of repetitions (base/backoff.h) of all calls that sessions repeat, and that the worker
  * repeats for them.  The lock manager has its own, because no trouble of the queues' table must put
  * off a renewal.  False: the caller waits for longer.  Only what is repeated for DynamoDB's sake pays.
  */

@@ -15,7 +15,7 @@
 #include "lock/table_check.h"
 #include "lock/journal_record.h"
 #include "lock/lockmgr.h"
-#include "lock/uuid.h"
+#include "base/uuid.h"
 #include "net/net.h"
 #include "shared/compat.h"
 #include "shared/segment.h"

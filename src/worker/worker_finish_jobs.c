@@ -10,7 +10,7 @@
 #include "common/pg_prng.h"
 #include "utils/memutils.h"
 
-#include "lock/backoff.h"
+#include "base/backoff.h"
 #include "lock/trouble_log.h"
 #include "worker/worker.h"
 

@@ -26,7 +26,7 @@
 #include "common/pg_prng.h"
 #include "utils/memutils.h"
 
-#include "lock/backoff.h"
+#include "base/backoff.h"
 #include "worker/worker.h"
 
 /* Releases in flight, if there are connections for them. */

@@ -41,7 +41,7 @@
 
 #include "aws/aws.h"
 #include "dynamo/dynamo.h"
-#include "lock/uuid.h"
+#include "base/uuid.h"
 
 #define TYPE "application/x-amz-json-1.0"
 #define LEASE_MS 20000

@@ -9,7 +9,7 @@
 
 #include <stdarg.h>
 
-#include "lock/uuid.h"
+#include "base/uuid.h"
 
 const char *const sim_kind_names[KIND_COUNT] = {"storm", "crowd", "long", "hot"};
 

@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "dynamo/dynamo.h"
-#include "lock/backoff.h"
+#include "base/backoff.h"
 #include "lockmgr_harness.h"
 
 LOCKMGR_TEST(a_free_lock_takes_one_call)

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "lock/backoff.h"
+#include "base/backoff.h"
 #include "lockmgr_scenarios.h"
 
 /*

@@ -6,7 +6,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "lock/backoff.h"
+#include "base/backoff.h"
 #include "lockmgr_harness.h"
 #include "lockmgr_scenarios.h"
 

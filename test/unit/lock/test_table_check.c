@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "../unit.h"
-#include "lock/backoff.h"
+#include "base/backoff.h"
 #include "lock/table_check.h"
 
 #define SECOND INT64_C(1000000)

@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "../unit.h"
-#include "lock/heap.h"
+#include "base/heap.h"
 
 #define NODES 300
 

@@ -9,8 +9,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef DDBLOCK_LOCK_HEAP_H
-#define DDBLOCK_LOCK_HEAP_H
+#ifndef DDBLOCK_BASE_HEAP_H
+#define DDBLOCK_BASE_HEAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,4 +54,4 @@ extern int64_t heap_next(const heap *h);
 /* Removes and returns the node that is due first, if it is due by now; else NULL. */
 extern heap_node *heap_take_due(heap *h, int64_t now);
 
-#endif							/* DDBLOCK_LOCK_HEAP_H */
+#endif							/* DDBLOCK_BASE_HEAP_H */

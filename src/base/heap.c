@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "lock/heap.h"
+#include "base/heap.h"
 
 #include <stdlib.h>
 

@@ -18,8 +18,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef DDBLOCK_LOCK_SHARED_WORD_H
-#define DDBLOCK_LOCK_SHARED_WORD_H
+#ifndef DDBLOCK_BASE_SHARED_WORD_H
+#define DDBLOCK_BASE_SHARED_WORD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -94,4 +94,4 @@ shared_end_read(shared32 *changes, uint32_t before)
 	return before % 2 == 0 && shared_read(changes) == before;
 }
 
-#endif							/* DDBLOCK_LOCK_SHARED_WORD_H */
+#endif							/* DDBLOCK_BASE_SHARED_WORD_H */

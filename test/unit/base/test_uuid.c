@@ -7,7 +7,7 @@
  *-------------------------------------------------------------------------
  */
 #include "../unit.h"
-#include "lock/uuid.h"
+#include "base/uuid.h"
 
 /* The example of RFC 9562, appendix A.3, from its random bits. */
 TEST(gives_the_uuid_of_the_rfc)

@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "../unit.h"
-#include "lock/backoff.h"
+#include "base/backoff.h"
 
 /* The largest delay is the bound less one. */
 static void

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "lock/backoff.h"
+#include "base/backoff.h"
 
 int64_t
 backoff_us(unsigned attempt, int64_t cap_us, uint64_t random)

@@ -6,8 +6,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef DDBLOCK_LOCK_UUID_H
-#define DDBLOCK_LOCK_UUID_H
+#ifndef DDBLOCK_BASE_UUID_H
+#define DDBLOCK_BASE_UUID_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,4 +25,4 @@ extern void uuid_put_time(char uuid[UUID_SIZE], int64_t ms);
 /* False if the text is no such UUID of version 8. */
 extern bool uuid_get_time(const char *uuid, int64_t *ms);
 
-#endif							/* DDBLOCK_LOCK_UUID_H */
+#endif							/* DDBLOCK_BASE_UUID_H */

@@ -9,8 +9,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef DDBLOCK_LOCK_BACKOFF_H
-#define DDBLOCK_LOCK_BACKOFF_H
+#ifndef DDBLOCK_BASE_BACKOFF_H
+#define DDBLOCK_BASE_BACKOFF_H
 
 #include "dynamo/dynamo.h"
 
@@ -53,4 +53,4 @@ extern void backoff_charge(backoff_budget *budget, const dynamo_reply *reply, in
 /* As backoff_us(); but cap_us longer if the call could not pay. */
 extern int64_t backoff_later_us(bool cannot_pay, unsigned attempt, int64_t cap_us, uint64_t random);
 
-#endif							/* DDBLOCK_LOCK_BACKOFF_H */
+#endif							/* DDBLOCK_BASE_BACKOFF_H */

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "lock/uuid.h"
+#include "base/uuid.h"
 
 #include <stdio.h>
 #include <string.h>
