@@ -14,30 +14,27 @@
  *	   disable it;
  *	 - the session itself, when it has a new deadline.
  *
- * The worker checks that the slot's generation is still that of the session it
- * means, and then signals the slot's pid.  In between, the session may end and
- * another one take the slot.  That does no harm: the signal only makes a
- * session look at its own leases, and before it is attached, it ignores the
- * signal.
+ * The worker checks that the slot's generation is still that of the session it means, and then
+ * signals the slot's pid.  In between, the session may end, and another one may take the slot.
+ * That does no harm: the signal only makes a session look at its own leases.  Before a session has
+ * attached, it ignores the signal.
  *
  * The handler runs at any moment.  It reads atomics and the list of HeldLocks, sets
  * flags, and sets the timer.  Nothing else sets the timer, so the handler never
  * replaces a later decision by an earlier one.  While the list is being changed
  * (HeldIsChanging()), it only sets the timer to run again soon.
  *
- * Canceling does nothing to a session that is idle in a transaction, and its
- * row locks would block the new holder.  So it is terminated.  A statement may
- * also end just when it is canceled, and leave its transaction idle; hence the
- * session is interrupted again, once a second, while the transaction lasts.  A
- * statement that waits for its client cannot be canceled: after CANCELS_MAX
- * attempts it is treated as idle.
+ * To cancel a session that is idle in a transaction has no effect, and its row locks would block
+ * the new holder.  So such a session is terminated.  A statement may also end just when it is
+ * canceled, and leave its transaction idle.  So the session is interrupted again once a second,
+ * while the transaction lasts.  A statement that waits for its client cannot be canceled: after
+ * CANCELS_MAX attempts the session is treated as idle.
  *
- * While interrupts are held, nothing is done.  A transaction that has committed
- * waits for synchronous standbys in this state, and a cancellation would
- * acknowledge a commit that a failover can undo.  Before that, but after the
- * commit guard, COMMIT may wait for locks (PreCommit_Notify).  There it is
- * canceled whatever ddblock.on_lease_lost says, because the guard does not
- * check again.
+ * While interrupts are held, the handler does nothing but come back soon.  A transaction that has
+ * committed waits for synchronous standbys in this state, and to cancel that wait would
+ * acknowledge a commit that a failover can undo.  Earlier, but after the commit guard, COMMIT may
+ * wait for locks (PreCommit_Notify).  There it is canceled whatever ddblock.on_lease_lost says,
+ * because the guard does not check again.
  *
  *-------------------------------------------------------------------------
  */
