@@ -3,6 +3,7 @@
 
 use DDBLock::Test;
 use Compress::Raw::Zlib qw(crc32);
+use JSON::PP ();
 
 my $one = new_cluster('one', through => proxy, init => [ allows_streaming => 1 ],
 	conf => "restart_after_crash = on\nddblock.request_timeout = 1s\n");
@@ -241,6 +242,20 @@ crash(worker_pid($one));
 ok(!is_released('b'), 'not before the next crash');
 proxy->clear_faults;
 freed_ok('a crash while freeing');
+
+# A write whose signature is too old is not signed anew: what it says of the time is as old.
+my $dated = session($one);
+$dated->query_safe("SELECT ddb_lock_acquire('dated', $lease)");
+proxy->reset_counts;
+proxy->fault('error', operation => 'UpdateItem', match => '"dated"', status => 400, type => 'InvalidSignatureException',
+	message => 'Signature expired: 20200101T000000Z is now earlier than 20260101T000000Z');
+crash(backend_pid($dated));
+$dated->gone;
+wait_for { is_released('dated') } 'the lock';
+my @writes = map { JSON::PP->new->canonical->encode($_->{body}) }
+  grep { $_->{operation} eq 'UpdateItem' && ($_->{body}{Key}{key}{S} // '') eq 'dated' } proxy->log;
+cmp_ok(scalar @writes, '>=', 3, 'a refused bar, another one, and the release');
+is(scalar(grep { $_ eq $writes[0] } @writes), 1, '... each is a write of its own');
 
 # The last words of the dead arrive late.
 $one->append_conf('postgresql.conf', "ddblock.request_timeout = 10s\n");

@@ -239,27 +239,26 @@ is($b->result, 1, '... sends the other row');
 is(jobs_of('two', $_), '1', "job $_ was pushed once") foreach 1, 2;
 
 # ... also if a row fails with the first one: the second one tries it again, and overtakes it with none of its resource.
-sql(q{SELECT ddb_queue_push('both', 'bad', '0', 'both')});
-sql(q{SELECT ddb_queue_push_on_commit('both', 'bad', '1', 'both')});
-write_rows('both', 'bad', 2);
-foreach my $end ('ROLLBACK', 'COMMIT')
+foreach my $end ('COMMIT', 'ROLLBACK')
 {
+	sql(qq{SELECT ddb_queue_push('both', '$end', '0', '$end')});
+	sql(qq{SELECT ddb_queue_push_on_commit('both', '$end', '1', '$end')});
+	write_rows('both', $end, 2);
 	write_rows('both', 'good', 1, 2);
-	$a->ask(q{BEGIN});
-	is($a->ask(q{SELECT ddb_outbox_send(1)}), 1, "a sender meets a bad row, and will $end");
+	$a->query_safe('BEGIN');
+	is($a->ask(q{SELECT ddb_outbox_send(1)}), 1, "a sender meets a bad row, and ends by $end");
 	$b->send(q{SELECT ddb_outbox_send()});
 	wait_for { sql(q{SELECT count(*) FROM pg_locks WHERE NOT granted}) } 'another one';
 	$a->query_safe($end);
 	is($b->result, $end eq 'COMMIT' ? 1 : 2, '... the other one sends what is left');
-	like($b->messages, qr/^[^\n]*WARNING: +22023: row \d+ of table "ddb_outbox" cannot be sent(?!.*WARNING)/s, '... and meets that row, too');
-	is(jobs_of('both', 'bad'), '0', '... which keeps back the next one');
-	is(sql(q{SELECT count(*), count(failing_since), bool_and(tried_at - failing_since > '10 ms') FROM ddb_outbox}),
-		'2|1|' . ($end eq 'COMMIT' ? 't' : 'f'), '... and shows that it has failed' . ($end eq 'COMMIT' ? ' before' : ''));
+	is(() = $b->messages =~ /WARNING: +22023: row \d+ of table "ddb_outbox" cannot be sent/g, 1, '... and meets that row, too');
+	is(jobs_of('both', $end), '0', '... which keeps back the next one');
+	is(sql(q{SELECT count(*), count(failing_since) FROM ddb_outbox}), '2|1', '... and shows that it has failed');
+	sql(q{UPDATE ddb_outbox SET id = 'free ' || resource WHERE failing_since IS NOT NULL});
+	is((send_outbox())[0], 2, 'the corrected row is sent, and the next one');
+	is(jobs_of('both', $end), '0 1 2', '... in order');
 }
 is(jobs_of('both', 'good'), '1 2 1 2', 'the others are pushed once each, in order');
-sql(q{UPDATE ddb_outbox SET id = 'free' WHERE failing_since IS NOT NULL});
-is((send_outbox())[0], 2, 'the corrected row is sent, and the next one');
-is(jobs_of('both', 'bad'), '0 1 2', '... in order');
 
 $_->quit foreach $a, $b;
 nothing_held_ok;
