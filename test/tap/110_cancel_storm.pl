@@ -50,8 +50,8 @@ foreach my $i (0 .. $#sessions)
 	my $cancelled = () = $sessions[$i]->messages =~ /57014/g;
 
 	note("session $i: $granted grants, $cancelled cancellations");
-	cmp_ok($granted, '>', 100, "session $i was granted locks (seed $seed)");
-	cmp_ok($cancelled, '>', 100, "session $i was cancelled");
+	cmp_ok($granted, '>', 20, "session $i was granted locks (seed $seed)");
+	cmp_ok($cancelled, '>', 20, "session $i was cancelled");
 }
 
 # The sessions are still there: what a cancellation left behind would be, too.
