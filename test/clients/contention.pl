@@ -38,6 +38,7 @@ foreach my $node (@clusters)
 				PERFORM pg_sleep(0.005 + 0.01 * random());
 				INSERT INTO held VALUES (current_setting('cluster_name') || mode,
 					1e6 * extract(epoch FROM since), 1e6 * extract(epoch FROM clock_timestamp()));
+				COMMIT;
 				PERFORM ddb_lock_release(lock);
 				PERFORM pg_sleep(0.05 * random());
 			END LOOP;
