@@ -18,6 +18,11 @@
  * and belongs to the parent if it commits.  contrib/postgres_fdw treats its remote subtransactions
  * in the same way.
  *
+ * ddblock.release_on_rollback: session-scoped acquisitions are then counted by level, too, and an
+ * abort of the (sub)transaction undoes them.  A release undoes the latest acquisition first, so it
+ * takes one off the innermost level that has any: T acquires, begins, acquires, releases and rolls
+ * back, and holds the lock as before BEGIN.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -33,10 +38,8 @@ static HTAB *held_locks = NULL;
 static dlist_head held_list = DLIST_STATIC_INIT(held_list);
 static volatile sig_atomic_t changing = 0;
 
-/*
- * The sum of xact_depth of all HeldLocks.  If it is 0, the end of a transaction releases nothing.
- */
-static int64 xact_acquisitions = 0;
+/* The sum of level_count of all HeldLocks.  If it is 0, the end of a transaction undoes nothing. */
+static int64 levels_in_use = 0;
 
 /*
  * The transaction's first loss among HeldLocks that are deleted already.  UTF-8; "": there is
@@ -154,11 +157,11 @@ HeldIsChanging(void)
 }
 
 static void
-reserve_depth(HeldLock *held, LockScope scope)
+reserve_level(HeldLock *held)
 {
 	int			room = held->level_room * 2 + 1;
 
-	if (scope == SCOPE_SESSION || held->level_count < held->level_room)
+	if (held->level_count < held->level_room)
 		return;
 	if (held->levels == NULL)
 		held->levels = MemoryContextAlloc(TopMemoryContext, room * sizeof(HeldLevel));
@@ -185,24 +188,58 @@ mirror_depths(const HeldLock *held)
 static void
 count(HeldLock *held, LockScope scope)
 {
+	int			nest_level = scope == SCOPE_LEADER ? 1 : GetCurrentTransactionNestLevel();
+
 	if (scope == SCOPE_SESSION)
 		held->session_depth++;
 	else
-	{
-		int			nest_level = scope == SCOPE_LEADER ? 1 : GetCurrentTransactionNestLevel();
-
-		if (held->level_count == 0 ||
-			held->levels[held->level_count - 1].nest_level != nest_level)
-		{
-			held->levels[held->level_count].nest_level = nest_level;
-			held->levels[held->level_count].depth = 0;
-			held->level_count++;
-		}
-		held->levels[held->level_count - 1].depth++;
 		held->xact_depth++;
-		xact_acquisitions++;
+	if (scope != SCOPE_SESSION || ddblock_release_on_rollback)
+	{
+		HeldLevel  *top = &held->levels[held->level_count];
+
+		if (held->level_count > 0 && top[-1].nest_level == nest_level)
+			top--;
+		else
+		{
+			*top = (HeldLevel) {.nest_level = nest_level};
+			held->level_count++;
+			levels_in_use++;
+		}
+		if (scope == SCOPE_SESSION)
+			top->session_depth++;
+		else
+			top->xact_depth++;
 	}
 	mirror_depths(held);
+}
+
+static void
+pop_level(HeldLock *held)
+{
+	held->level_count--;
+	levels_in_use--;
+}
+
+static void
+pop_empty_levels(HeldLock *held)
+{
+	while (held->level_count > 0 &&
+		   held->levels[held->level_count - 1].session_depth == 0 &&
+		   held->levels[held->level_count - 1].xact_depth == 0)
+		pop_level(held);
+}
+
+/* The innermost level ends.  Undoes what its end undoes. */
+static void
+end_level(HeldLock *held, bool committed)
+{
+	const HeldLevel *top = &held->levels[held->level_count - 1];
+
+	held->xact_depth -= top->xact_depth;
+	if (!committed)
+		held->session_depth -= top->session_depth;
+	pop_level(held);
 }
 
 void
@@ -251,7 +288,7 @@ HeldForget(HeldLock *held)
 		HeldTellLoss(held);
 		HeldRememberLoss(held->name, HeldLoss(held));
 	}
-	xact_acquisitions -= held->xact_depth;
+	levels_in_use -= held->level_count;
 	HeldBeginChange();
 	dlist_delete(&held->node);
 	HeldEndChange();
@@ -279,7 +316,7 @@ HeldAdd(const LockName *name, LockScope scope, HeldAcquire acquire, const void *
 
 	PG_TRY();
 	{
-		reserve_depth(held, scope);
+		reserve_level(held);
 		acquired = acquire(held, name, arg);
 	}
 	PG_FINALLY();
@@ -297,7 +334,7 @@ HeldAdd(const LockName *name, LockScope scope, HeldAcquire acquire, const void *
 void
 HeldCount(HeldLock *held, LockScope scope)
 {
-	reserve_depth(held, scope);
+	reserve_level(held);
 	count(held, scope);
 }
 
@@ -305,6 +342,14 @@ void
 HeldUncountSession(HeldLock *held, int64 depth)
 {
 	held->session_depth -= depth;
+	for (int i = held->level_count - 1; i >= 0; i--)
+	{
+		int64		here = Min(depth, held->levels[i].session_depth);
+
+		held->levels[i].session_depth -= here;
+		depth -= here;
+	}
+	pop_empty_levels(held);
 	mirror_depths(held);
 }
 
@@ -312,13 +357,12 @@ void
 HeldUncount(HeldLock *held, LockScope scope)
 {
 	if (scope == SCOPE_SESSION)
-		held->session_depth--;
+		HeldUncountSession(held, 1);
 	else
 	{
-		if (--held->levels[held->level_count - 1].depth == 0)
-			held->level_count--;
+		held->levels[held->level_count - 1].xact_depth--;
 		held->xact_depth--;
-		xact_acquisitions--;
+		pop_empty_levels(held);
 	}
 	HeldLetGoIfUnused(held);
 }
@@ -368,23 +412,25 @@ HeldLetGoIfUnused(HeldLock *held)
 void
 HeldRefusePrepare(void)
 {
-	if (xact_acquisitions > 0)
-		ErrorsUnsupported(errmsg("cannot PREPARE a transaction that has acquired "
-								 "transaction-scoped ddblock locks"));
+	foreach_held(held)
+	{
+		if (held->xact_depth > 0)
+			ErrorsUnsupported(errmsg("cannot PREPARE a transaction that has acquired "
+									 "transaction-scoped ddblock locks"));
+	}
 }
 
 void
-HeldEndTransaction(void)
+HeldEndTransaction(bool committed)
 {
-	if (xact_acquisitions > 0)
+	if (levels_in_use > 0)
 	{
 		foreach_held(held)
 		{
-			if (held->xact_depth == 0)
+			if (held->level_count == 0)
 				continue;
-			xact_acquisitions -= held->xact_depth;
-			held->xact_depth = 0;
-			held->level_count = 0;
+			while (held->level_count > 0)
+				end_level(held, committed);
 			HeldLetGoIfUnused(held);
 		}
 	}
@@ -396,7 +442,7 @@ HeldEndSubtransaction(bool committed)
 {
 	int			nest_level = GetCurrentTransactionNestLevel();
 
-	if (xact_acquisitions == 0)
+	if (levels_in_use == 0)
 		return;
 	foreach_held(held)
 	{
@@ -409,16 +455,15 @@ HeldEndSubtransaction(bool committed)
 			continue;
 		if (!committed)
 		{
-			held->level_count--;
-			held->xact_depth -= top->depth;
-			xact_acquisitions -= top->depth;
+			end_level(held, false);
 			HeldLetGoIfUnused(held);
 		}
 		/* The parent gets the acquisitions: they are added to its level, or become it. */
 		else if (held->level_count > 1 && top[-1].nest_level == nest_level - 1)
 		{
-			top[-1].depth += top->depth;
-			held->level_count--;
+			top[-1].session_depth += top->session_depth;
+			top[-1].xact_depth += top->xact_depth;
+			pop_level(held);
 		}
 		else
 			top->nest_level--;

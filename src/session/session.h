@@ -122,7 +122,8 @@ typedef enum LockScope
 typedef struct HeldLevel
 {
 	int			nest_level;
-	int64		depth;
+	int64		session_depth;	/* with ddblock.release_on_rollback: an abort undoes them */
+	int64		xact_depth;
 } HeldLevel;
 
 typedef struct HeldLock
@@ -148,7 +149,7 @@ typedef struct HeldLock
 	bool		deferred;		/* set by InterruptBeginDefer() */
 	bool		told;			/* the client knows of the loss */
 	int64		session_depth;
-	int64		xact_depth;		/* sum of the levels' depths */
+	int64		xact_depth;		/* sum of the levels' xact_depth */
 	int			level_count;	/* of levels in use: one for each nesting level that has
 								 * acquisitions, outermost first */
 	int			level_room;
@@ -234,7 +235,7 @@ extern const char *HeldFindLoss(lease_loss *why);
 
 /* For transaction.c. */
 extern void HeldRefusePrepare(void);
-extern void HeldEndTransaction(void);
+extern void HeldEndTransaction(bool committed);
 extern void HeldEndSubtransaction(bool committed);
 
 /*

@@ -56,7 +56,7 @@ at_transaction_end(XactEvent event, void *arg)
 		case XACT_EVENT_PREPARE:
 		case XACT_EVENT_ABORT:
 			QueueClaimEndLevel(1, event != XACT_EVENT_ABORT);
-			HeldEndTransaction();
+			HeldEndTransaction(event != XACT_EVENT_ABORT);
 			FenceEndTransaction();
 			GuardEndTransaction();
 			break;

@@ -79,6 +79,7 @@ double		ddblock_safety_margin;
 char	   *ddblock_join_locks = "";
 int			ddblock_on_lease_lost;
 bool		ddblock_commit_guard;
+bool		ddblock_release_on_rollback;
 
 static const struct config_enum_entry clock_takeover_options[] = {
 	{"auto", CLOCK_TAKEOVER_AUTO, false},
@@ -556,6 +557,11 @@ define_leases(void)
 							 "Refuses to commit the writes of a session that lost a lease.",
 							 "It also refuses to start commands that ROLLBACK does not undo.",
 							 &ddblock_commit_guard, true, PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("ddblock.release_on_rollback",
+							 "A rollback undoes what the transaction has acquired for the session.",
+							 "A rollback to a savepoint undoes what was acquired since then.",
+							 &ddblock_release_on_rollback, false, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 }
 

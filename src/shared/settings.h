@@ -72,6 +72,7 @@ extern int	ddblock_role_max_leases;	/* 0: no limit */
 extern char *ddblock_lock_prefix;	/* "": all names are allowed */
 extern int	ddblock_on_lease_lost;	/* an OnLeaseLost */
 extern bool ddblock_commit_guard;
+extern bool ddblock_release_on_rollback;
 
 extern void SettingsDefine(void);
 
