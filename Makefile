@@ -57,11 +57,11 @@
 # The targets from "make test" on need neither PostgreSQL nor a compiler to
 # begin with, so PGXS is looked for, but not insisted on, before they ran.
 
-EXTENSION = ddblock
+EXTENSION = ddblock ddblock_remote
 MODULE_big = ddblock
 # The install script of this version, and the scripts that lead to it.
 DDBLOCK_VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" ddblock.control)
-DATA = ddblock--$(DDBLOCK_VERSION).sql $(wildcard ddblock--*--*.sql)
+DATA = ddblock--$(DDBLOCK_VERSION).sql ddblock_remote--$(DDBLOCK_VERSION).sql $(wildcard ddblock--*--*.sql)
 
 # A program, with libpq instead of the server, and its manual page.
 CLIENT = $(wildcard src/client/*.c)

@@ -512,6 +512,60 @@ COMMENT ON FUNCTION ddb_fence_check_shared(text, bigint) IS
 'Records the token of a shared lock as ddb_fence_check() does, or fails with LK002 if that of a later exclusive lock is recorded.';
 
 --
+-- Sessions of databases that cannot load ddblock: ddblock_remote calls functions here through
+-- postgres_fdw, which ships an UPDATE of one row whole
+--
+
+CREATE VIEW ddb_remote AS
+SELECT function, NULL::pg_catalog.jsonb AS arguments, NULL::pg_catalog.jsonb AS result
+FROM pg_catalog.unnest('{
+	ddb_lock_acquire, ddb_lock_try_acquire, ddb_xact_lock_acquire, ddb_xact_lock_try_acquire,
+	ddb_lock_acquire_shared, ddb_lock_try_acquire_shared,
+	ddb_xact_lock_acquire_shared, ddb_xact_lock_try_acquire_shared,
+	ddb_semaphore_acquire, ddb_semaphore_try_acquire,
+	ddb_xact_semaphore_acquire, ddb_xact_semaphore_try_acquire,
+	ddb_lock_release, ddb_lock_release_all,
+	ddb_lock_token, ddb_lock_require, ddb_lock_remaining}'::pg_catalog.text[]) AS function;
+
+COMMENT ON VIEW ddb_remote IS
+'A row for each function that another database may call: an UPDATE of "arguments" calls it, and returns "result".';
+COMMENT ON COLUMN ddb_remote.function IS
+'Name of the function.';
+COMMENT ON COLUMN ddb_remote.arguments IS
+'Its arguments by name, as a JSON object.';
+COMMENT ON COLUMN ddb_remote.result IS
+'What it has returned, as JSON.';
+
+CREATE FUNCTION ddb_remote_guard()
+RETURNS trigger
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION ddb_remote_guard() IS
+'For a trigger: lets the commit guard count the transaction as one that writes.';
+
+-- Not a security definer: what the role of the connection may do is what counts.
+CREATE FUNCTION ddb_remote()
+RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	EXECUTE format('SELECT to_jsonb(%I.%I(%s))', TG_TABLE_SCHEMA, OLD.function,
+		(SELECT string_agg(format('%I => %L', key, value), ', ') FROM jsonb_each_text(NEW.arguments)))
+	INTO NEW.result;
+	RETURN NEW;
+END $$;
+
+COMMENT ON FUNCTION ddb_remote() IS
+'For a trigger: calls the function that a row of ddb_remote names.';
+
+CREATE TRIGGER ddb_remote_guard BEFORE UPDATE ON ddb_remote
+FOR EACH STATEMENT EXECUTE FUNCTION ddb_remote_guard();
+CREATE TRIGGER ddb_remote INSTEAD OF UPDATE ON ddb_remote
+FOR EACH ROW EXECUTE FUNCTION ddb_remote();
+
+--
 -- The lock table
 --
 
@@ -1248,7 +1302,7 @@ DECLARE
 		ddb_leadership_held, ddb_leadership_require, ddb_leaderships,
 		ddb_queue_push, ddb_queue_push_all, ddb_queue_push_on_commit,
 		ddb_queue_await, ddb_queue_claim, ddb_queue_complete, ddb_queue_fail, ddb_queue_mark_done/3,
-		ddb_queue_depths, ddb_queue_list, ddb_queue_summary}';
+		ddb_queue_depths, ddb_queue_list, ddb_queue_summary, ddb_remote}';
 	for_operators CONSTANT text[] := '{
 		ddb_lock_list, ddb_lock_purge, ddb_lock_force_release, ddb_leadership_resign,
 		ddb_operations, ddb_stats, ddb_status,
@@ -1289,7 +1343,8 @@ BEGIN
 		WHERE d.refclassid = 'pg_extension'::regclass AND d.refobjid = extension AND d.deptype = 'e'
 			AND (p.proname = ANY (granted) OR format('%s/%s', p.proname, p.pronargs) = ANY (granted))
 		UNION ALL
-		SELECT format('SELECT ON %s', c.oid::regclass)
+		SELECT format(CASE c.relname WHEN 'ddb_remote' THEN 'SELECT, UPDATE (arguments) ON %s'
+			ELSE 'SELECT ON %s' END, c.oid::regclass)
 		FROM pg_depend d JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
 		WHERE d.refclassid = 'pg_extension'::regclass AND d.refobjid = extension AND d.deptype = 'e'
 			AND c.relkind = 'v' AND c.relname = ANY (granted)

@@ -28,7 +28,7 @@ RUN apt-get update && \
     apt-get install -y --no-install-recommends build-essential libcjson-dev \
         libcurl4-openssl-dev libkrb5-dev libssl-dev "postgresql-server-dev-$PG_MAJOR"
 WORKDIR /build
-COPY Makefile ddblock.control ddblock--*.sql ./
+COPY Makefile ddblock*.control ddblock*--*.sql ./
 COPY src src
 COPY test/undefined-symbols test/
 RUN make PG_CONFIG="/usr/lib/postgresql/$PG_MAJOR/bin/pg_config" && \

@@ -10,7 +10,7 @@
  * written meanwhile.  So held.c remembers the first loss until the transaction ends.
  *
  * A transaction without a transaction id has written nothing, and may commit, unless GuardEffect()
- * was called for it.
+ * or GuardDemand() was called for it.
  *
  * Locks that ddblock.join_locks names must be held as well.
  *
@@ -22,7 +22,7 @@
 
 #include "session/session.h"
 
-static bool had_effect = false;
+static bool demanded = false;
 static volatile sig_atomic_t passed = 0;
 
 /*
@@ -48,7 +48,7 @@ GuardCommit(void)
 	const char *name;
 
 	if (!ddblock_commit_guard ||
-		!(had_effect || TransactionIdIsValid(GetTopTransactionIdIfAny())))
+		!(demanded || TransactionIdIsValid(GetTopTransactionIdIfAny())))
 		return;
 
 	/*
@@ -67,6 +67,12 @@ GuardCommit(void)
 	require_joined("commit");
 }
 
+void
+GuardDemand(void)
+{
+	demanded = true;
+}
+
 bool
 GuardIsPassed(void)
 {
@@ -82,7 +88,7 @@ GuardEffect(const char *what)
 	if (!ddblock_commit_guard ||
 		(name == NULL && OrderFindMissing() == NULL && HeldNext(NULL) == NULL))
 		return;
-	had_effect = true;
+	demanded = true;
 	if (name != NULL)
 		ErrorsNoLease(errmsg("cannot execute %s, because the lease on lock \"%s\" was lost",
 							 what, Utf8ToMessage(name)),
@@ -96,6 +102,6 @@ GuardEffect(const char *what)
 void
 GuardEndTransaction(void)
 {
-	had_effect = false;
+	demanded = false;
 	passed = 0;
 }

@@ -500,6 +500,8 @@ extern void FenceEndSubtransaction(bool committed);
  * From then on the guard treats the transaction as one that writes.
  */
 extern void GuardEffect(const char *what);
+/* From now on the guard treats the transaction as one that writes. */
+extern void GuardDemand(void);
 
 /*
  * Call it before COMMIT and PREPARE.  Raises LK001 if the transaction writes, and a lease is lost

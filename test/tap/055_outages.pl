@@ -114,7 +114,7 @@ my @functions = map { [ split /\|/, $_, -1 ] } split /\n/, $node->safe_psql('pos
 		CASE prokind WHEN 'p' THEN 'CALL ' ELSE 'SELECT count(*) FROM ' END || proname
 	FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass
 	JOIN pg_extension ON refobjid = pg_extension.oid AND extname = 'ddblock'
-	WHERE deptype = 'e' AND proname ~ '^ddb_' AND proname !~ '^ddb_keep_' ORDER BY 1});
+	WHERE deptype = 'e' AND proname ~ '^ddb_' AND prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype) ORDER BY 1});
 
 # These send no request, or nobody waits for its reply.
 my %quiet = map { $_ => 1 } qw(

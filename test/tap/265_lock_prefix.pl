@@ -34,7 +34,7 @@ foreach my $row (split /\n/, $node->safe_psql('postgres', q{
 	FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass
 	JOIN pg_extension ON refobjid = pg_extension.oid AND extname = 'ddblock',
 	unnest(proargnames[1 : pronargs], proargtypes::oid[]) WITH ORDINALITY AS a(argument, type, number)
-	WHERE deptype = 'e' AND proname !~ '^ddb_keep_' ORDER BY 2, number}))
+	WHERE deptype = 'e' AND prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype) ORDER BY 2, number}))
 {
 	my ($function, $symbol, $argument, $type, $default, $kind) = split /\|/, $row;
 
