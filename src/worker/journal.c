@@ -55,7 +55,7 @@ describe_us(void)
 	ours.slot_count = segment->max_leases;
 	strlcpy(ours.owner, segment->owner, sizeof(ours.owner));
 
-	/* Of the table, what does not change while the server runs. */
+	/* The header has those settings of the table that do not change while the server runs. */
 	strlcpy(where->url, segment->place.url, sizeof(where->url));
 	strlcpy(where->region, segment->place.region, sizeof(where->region));
 	strlcpy(where->name, table->name, sizeof(where->name));
@@ -92,7 +92,7 @@ write_slot(int fd, uint32 number, const char *name, size_t name_len)
 	return write_all(fd, &slot, len, journal_slot_offset(number));
 }
 
-/* The header, and the leases that the last worker left in the segment, unless detached. */
+/* Writes the header, and the names of the leases that are in the segment and not detached. */
 static bool
 write_file(int fd)
 {
@@ -109,7 +109,7 @@ write_file(int fd)
 	return true;
 }
 
-/* Logged once: on a full disk, some writes fail and others do not. */
+/* Logs only the first failure: on a full disk, some writes fail, and others between them do not. */
 static void
 complain(void)
 {
@@ -135,7 +135,7 @@ JournalStart(void)
 	snprintf(own_path, sizeof(own_path), DIRECTORY "/" PREFIX "%s", segment->incarnation);
 	snprintf(unfinished, sizeof(unfinished), "%s" UNFINISHED, own_path);
 
-	/* The old file stays until the new one is complete. */
+	/* The journal that the last worker wrote stays until the new one is complete. */
 	fd = BasicOpenFile(unfinished, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC);
 	if (fd >= 0 && write_file(fd) && rename(unfinished, own_path) == 0)
 	{
@@ -167,7 +167,10 @@ JournalRemove(void)
 	(void) unlink(own_path);
 }
 
-/* A detached lock that stays listed would be freed at once: rather no journal. */
+/*
+ * If a lock with a detached hold stayed in the list, the next incarnation would release it at once,
+ * although somebody relies on it.  So if the name cannot be removed, the whole journal goes.
+ */
 void
 JournalUnlist(uint32 index)
 {
@@ -178,10 +181,17 @@ JournalUnlist(uint32 index)
 }
 
 /*
- * Removes a journal of this data directory from before a reboot, and damaged
- * ones.  It keeps other directories' journals and unfinished files: pg_stat_tmp
- * may be a link, and in a copied directory it leads to the journal of the living
- * original.  It also keeps journals of other tables: the settings may come back.
+ * May we release the locks that this journal lists?  If not, the file is removed if it is
+ *
+ *	 - a journal of this data directory from before a reboot;
+ *	 - damaged, and not an unfinished file.
+ *
+ * The file stays if it is
+ *
+ *	 - another directory's journal, or an unfinished file that is damaged.  Reason: pg_stat_tmp may
+ *	   be a link, and in a copied data directory the link leads to the files of the original, which
+ *	   may be running;
+ *	 - a journal of another table: the settings may come back.
  */
 static bool
 is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, bool say)
@@ -191,7 +201,7 @@ is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, b
 	bool		useless;
 
 	if (whole && strcmp(header->owner, ours.owner) == 0)
-		return false;			/* a copy of our own */
+		return false;			/* our own journal, under another name */
 	if (why == NULL)
 		return true;
 	if (say)
@@ -295,7 +305,7 @@ JournalNextName(DeadJournal *journal, uint32 *number, journal_slot *slot)
 void
 JournalStrike(const DeadJournal *journal, uint32 number)
 {
-	/* If this fails, the next worker finds the lock free. */
+	/* If this write fails, the next worker finds the name again, and the lock free. */
 	(void) write_slot(journal->fd, number, "", 0);
 }
 

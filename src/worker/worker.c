@@ -3,17 +3,19 @@
  * worker.c
  *	  The background worker: the one process that talks to DynamoDB.
  *
- * It feeds the lock manager with three kinds of events: sessions set its latch,
- * replies make one descriptor readable (the HTTP pool's epoll instance), and
- * timers expire.
+ * The worker passes three kinds of events to the lock manager:
+ *
+ *	 - requests of sessions, which set the worker's latch;
+ *	 - replies of DynamoDB, which make one descriptor readable (the HTTP pool's epoll instance);
+ *	 - timers that expire.
  *
  * The worker may end alone, by pg_terminate_backend() or by an error, while
  * backends and shared memory live on.  The next worker adopts their leases.  So
- * SIGTERM does not mean that the server shuts down.  At a fast shutdown the
- * worker gets SIGTERM at the same moment as the sessions whose locks it must
- * release; so it serves until no lease is held, or for DRAIN_US, and leaves the
- * leases of living sessions to the next worker.  It always exits with 1: after 0
- * the postmaster would not start it again.
+ * SIGTERM does not mean that the server shuts down.  But at a fast shutdown the worker gets
+ * SIGTERM at the same moment as the sessions whose locks it must release.  So after SIGTERM the
+ * worker drains: it serves until no lease is in use (detached ones aside) and no completed job is
+ * left to finish, but for DRAIN_US at most.  It leaves the leases of living sessions to the next
+ * worker.  The worker always exits with 1: after 0 the postmaster would not start it again.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,7 +42,7 @@ static uint32 wait_event;
 
 extern PGDLLEXPORT void ddblock_worker_main(Datum main_arg);
 
-/* Not Min(), which evaluates its arguments twice: they are calls that send. */
+/* Min() for arguments that are calls with effects, which a macro would evaluate twice. */
 static int64
 sooner(int64 a, int64 b)
 {
@@ -48,10 +50,12 @@ sooner(int64 a, int64 b)
 }
 
 /*
- * A worker that always fails at its start is started ever more seldom, because each start leaves
- * two entries in the log; but pauses grow slowly, for the sake of leases that are still held.  The
- * pause ends early at a reload, which may have mended the reason, and at a shutdown, when sessions
- * want their locks released.
+ * Waits if the last worker has started a short time ago.  If every start fails, the pauses between
+ * starts grow: 1 s, 1.5 s, 2.25 s, and so on up to 1 min, because each start leaves two entries in
+ * the log.  The pauses grow slowly, because nobody renews the leases that are still held.
+ *
+ * A pause ends early at a reload, which may have mended the reason, and at a shutdown, when
+ * sessions want their locks released.
  */
 static void
 slow_down_starts(void)
@@ -87,8 +91,8 @@ withdraw(int code, Datum arg)
 }
 
 /*
- * Without a Region or an endpoint the worker refuses every request, until a
- * reload or instance metadata provides one.
+ * Waits until the place of the lock table is known.  While something is missing, such as the
+ * Region, the worker refuses every request, until a reload or instance metadata provides it.
  */
 static void
 wait_for_place(void)
@@ -120,8 +124,8 @@ wait_for_place(void)
 }
 
 /*
- * Makes the ownerName of this cluster.  It belongs to the segment, not to the
- * worker: a new worker uses it for the leases that it adopts.
+ * Makes the ownerName of this cluster, unless an earlier worker has made it: the leases that this
+ * worker adopts have the ownerName that is in the segment.
  */
 static void
 name_owner(void)
@@ -139,8 +143,8 @@ name_owner(void)
 		host_name[sizeof(host_name) - 1] = '\0';
 
 		/*
-		 * cluster_name alone is not unique: Debian's first cluster is always "15/main".  It is
-		 * cut, so that the incarnation fits in behind it.
+		 * cluster_name alone is not unique: Debian's first cluster is always "15/main".  A long
+		 * cluster_name is cut, so that the incarnation fits in behind the name.
 		 */
 		name = cluster_name[0] == '\0' ? host_name :
 			psprintf("%.*s@%s", NAMEDATALEN - 1, cluster_name, host_name);
@@ -148,7 +152,10 @@ name_owner(void)
 	snprintf(segment->owner, sizeof(segment->owner), "%s/%s", name, segment->incarnation);
 }
 
-/* Each reply, before its caller: its Date moves the clock, and it may tell what the table is. */
+/*
+ * Looks at each reply before the call's own done function does.  The Date of the reply may have
+ * moved the bounds of DynamoDB's time, and the reply may tell what kind of table the lock table is.
+ */
 static void
 see_reply(const WorkerCall *call, const dynamo_reply *reply)
 {
@@ -179,7 +186,7 @@ start(void)
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	pqsignal(SIGINT, PG_SIG_IGN);	/* pg_cancel_backend(): no statement runs */
+	pqsignal(SIGINT, PG_SIG_IGN);	/* pg_cancel_backend() has no statement to cancel */
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 
@@ -251,12 +258,12 @@ ddblock_worker_main(Datum main_arg)
 		if (ConfigReloadPending)
 			reload();
 
-		/* Before anything is sent: draining shortens the time-outs. */
+		/* Draining begins before this turn sends anything, because it shortens the time-outs. */
 		if (ShutdownRequestPending && drain_deadline == 0)
 		{
 			drain_deadline = now + DRAIN_US;
 			WorkerSetTimeouts();
-			/* Calls in flight must be answered within this time, too. */
+			/* A call that is in flight already gets no longer than a new one. */
 			http_pool_hurry(worker_pool, WORKER_DRAIN_REQUEST_US / 1000);
 		}
 
@@ -280,13 +287,13 @@ ddblock_worker_main(Datum main_arg)
 
 		if (drain_deadline != 0)
 		{
-			/* Detached holds are not for us to end: their leases run out. */
+			/* The worker does not wait for the end of detached holds, which no session has. */
 			bool		nothing_held = shared_read(&segment->leases_in_use) <=
 				shared_read(&segment->leases_detached);
 
 			if (now >= drain_deadline || (nothing_held && WorkerFinishIdle()))
 			{
-				/* If leases are left, the journal stays: the next start releases them. */
+				/* If leases are left, the journal stays: the server's next start releases them. */
 				if (nothing_held)
 					JournalRemove();
 				proc_exit(1);

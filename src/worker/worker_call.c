@@ -3,19 +3,18 @@
  * worker_call.c
  *	  Calls to DynamoDB: signed, posted, and their replies brought back.
  *
- * A call that DynamoDB refuses because of its credentials or its signing time
- * is signed anew and posted once more before its caller gets the error:
- * credentials are looked up again, and the refusal's Date header has brought
- * the time.
+ * If DynamoDB refuses a call because of its credentials or its signing time, the worker signs the
+ * call anew, and posts it once more before its caller gets the error: credentials are looked up
+ * again, and the refusal's Date header has brought the time.
  *
- * A call that has no credentials, or none that DynamoDB accepts, waits while some
- * are fetched, for no longer than its time-out.  If their source fails for a moment, the call
- * fails as if DynamoDB were out of reach, and is repeated as such: also when those in use have
- * expired.
+ * A call waits while credentials are fetched, but no longer than its time-out, in two cases: there
+ * are no credentials, or DynamoDB has refused this call for its credentials (as it refuses expired
+ * ones).  If the source of credentials fails for a moment, the call fails as if DynamoDB were out
+ * of reach, so its caller repeats it.
  *
- * The HTTP pool reports replies from its own turn, so they are handled at once.
- * A call that could not even be posted goes to a list that WorkerRunCalls()
- * works off.
+ * The HTTP pool reports replies while WorkerRunCalls() runs it, so the worker handles a reply at
+ * once.  But a call that cannot even be posted fails while WorkerPost() runs, which must not call
+ * the done function.  So the call goes into the list "failed", which WorkerRunCalls() works off.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,9 +40,9 @@ typedef struct Call
 {
 	WorkerCall	asked;
 	bool		again;			/* posted a second time, newly signed */
-	bool		refused;		/* ... because of its credentials */
+	bool		refused;		/* DynamoDB has refused it for its credentials */
 	dynamo_reply reply;
-	dlist_node	node;			/* in one of the lists of calls that were not posted */
+	dlist_node	node;			/* in the list failed or waiting, if it was not posted */
 } Call;
 
 http_pool  *worker_pool;
@@ -98,8 +97,8 @@ status_of_failure(http_outcome outcome)
 }
 
 /*
- * For ddb_operations.  A batch counts as one error, and as one throttle, whichever statements
- * failed.
+ * Counts the reply for ddb_operations.  A batch counts as one error at most, and as one throttle
+ * at most, however many of its statements have failed.
  */
 static void
 count_reply(dynamo_op op, const dynamo_reply *reply, const http_reply *http)
@@ -136,7 +135,7 @@ conclude(Call *call)
 	WorkerLogThrottling(call->asked.op, &call->reply);
 	if (!call->asked.quiet)
 		WorkerLogTrouble(&call->reply);
-	/* Who calls the queues' table learns of its trouble by the answer. */
+	/* Trouble with the queues' table is not published: a session learns of it by its answer. */
 	if (!dynamo_is_queue(call->asked.op))
 		WorkerPublishTrouble(&call->reply);
 	WorkerLookForOthers(&call->reply);
@@ -165,7 +164,7 @@ replied(void *arg, const http_reply *reply)
 					reply->status, &headers, reply->body, reply->len);
 		call->reply.date_s = reply->date_s;
 		call->reply.wall_us = WorkerWallClock();
-		/* A reply that cannot be read may not be DynamoDB's. */
+		/* A reply that cannot be read may not be DynamoDB's, so its Date does not count. */
 		if (call->reply.status != DYNAMO_UNKNOWN && call->reply.status != DYNAMO_MALFORMED)
 			WorkerClockReply(reply->date_s, call->asked.posted, SegmentNow(),
 							 call->reply.status == DYNAMO_CLOCK_SKEW);
@@ -184,7 +183,7 @@ replied(void *arg, const http_reply *reply)
 	if (!call->again &&
 		(status == DYNAMO_CREDENTIALS || (status == DYNAMO_CLOCK_SKEW && !call->asked.dated)))
 	{
-		/* It is signed anew. */
+		/* post() signs the call anew. */
 		call->again = true;
 		call->refused = status == DYNAMO_CREDENTIALS;
 		if (call->refused && WorkerCredentials() != NULL)
@@ -196,7 +195,10 @@ replied(void *arg, const http_reply *reply)
 		conclude(call);
 }
 
-/* By the credentials, which must be there, and for DynamoDB's time.  False: out of memory. */
+/*
+ * Signs the call with the credentials, which must be there, and with DynamoDB's time, and posts
+ * it.  False: out of memory.
+ */
 static bool
 sign_and_post(Call *call)
 {
@@ -255,7 +257,7 @@ fail(Call *call, dynamo_status status, const char *problem)
 	shared_add(&segment->ops[call->asked.op].errors, 1);
 	dynamo_read_failure(&call->reply, call->asked.count, status, problem);
 	dlist_push_tail(&failed, &call->node);
-	SetLatch(MyLatch);			/* WorkerRunCalls() may be over in this turn */
+	SetLatch(MyLatch);			/* WorkerRunCalls() may have run in this turn */
 }
 
 static void
@@ -319,7 +321,7 @@ WorkerRunCalls(void)
 
 	reactor_run(the_reactor);
 
-	/* Those that wait are posted when the credentials are there, or will not come. */
+	/* The end of a fetch of credentials, with or without any, posts the calls that wait for it. */
 	dlist_foreach_modify(i, &waiting)
 	{
 		Call	   *call = dlist_container(Call, node, i.cur);

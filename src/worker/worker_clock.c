@@ -11,7 +11,7 @@
 
 #include "worker/worker.h"
 
-/* How wrong the machine's steady clock may run: NTP slews it by no more. */
+/* The machine's steady clock may run so much too fast or too slow: NTP slews it by no more. */
 #define DRIFT_PPM 500
 
 int64

@@ -3,14 +3,17 @@
  * worker_cluster_copy.c
  *	  Looks for a copy of this cluster that uses the same lock table.
  *
- * A base backup that is started beside the original, with its settings, stands for the
- * same leaderships, and does the same jobs under the same locks.  It has the original's
- * system identifier.  So have its standbys, which do not count: a server in recovery
+ * Example: somebody starts a base backup beside the original, with the original's settings.  This
+ * copy stands for the same leaderships, and does the same jobs under the same locks, each for its
+ * own data.  Items show it, because a copy has the original's system identifier.
+ *
+ * Standbys have the same identifier, too, but are no copies in this sense.  A server in recovery
  * neither writes the identifier nor looks for it.
  *
- * After a crash, or when a volume has moved, the items show an owner with our identifier
- * that is dead.  So only one that is seen to live counts.  It is an observation, and
- * refuses nothing.
+ * After a crash, or when a volume has moved, items show an owner with our identifier that is dead:
+ * this cluster itself, as it was before.  So only an owner that is seen to live counts.
+ *
+ * A copy is reported, in the log and in ddb_status.  Nothing is refused because of it.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,7 +31,7 @@ WorkerCopySystem(char system[DYNAMO_SYSTEM_SIZE])
 		snprintf(system, DYNAMO_SYSTEM_SIZE, UINT64_FORMAT, GetSystemIdentifier());
 }
 
-/* It is logged once for each owner. */
+/* Logs the copy, unless the last entry was about the same owner. */
 void
 WorkerCopyLives(void *arg, const dynamo_item *item)
 {
