@@ -3,10 +3,10 @@
  * worker_credentials.c
  *	  The credentials in use: when they are looked up, and who else can read them.
  *
- * They are looked up at start, after a reload, before a call if there are none, and
- * again when DynamoDB refuses those in use: see worker_call.c.  Keys are there at
- * once.  Others are fetched, and fetched again long before they expire; those in use
- * stay in use until new ones are there, so that no call waits for a renewal.
+ * The worker looks credentials up at its start, after a reload, before a call if there are none,
+ * and when DynamoDB refuses those in use (see worker_call.c).  Keys in settings, environment or
+ * files can be used at once.  Other credentials are fetched, and fetched again long before they
+ * expire.  The old ones stay in use until the new ones are there, so no call waits for a renewal.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,11 +26,11 @@ static char credentials_error[MAILBOX_TEXT_SIZE - 64];
 
 static aws_fetch fetch;
 static bool fetching;
-static bool reloaded;			/* since it began: another one follows it */
-static bool outdated;			/* the reload has changed what is fetched */
+static bool reloaded;			/* a reload came after this fetch began: another fetch follows */
+static bool outdated;			/* ... and other credentials are to be fetched since then */
 static bool may_pass;			/* the last fetch has failed, but the next one may not */
 static bool trouble;			/* the log says that fetching fails */
-static char told[sizeof(credentials.source)];	/* the log says that they come from there */
+static char told[sizeof(credentials.source)];	/* the source that the log has named last */
 static aws_renewal renewal;
 static aws_renewal wanted;		/* when a call may cause a fetch again */
 
@@ -52,7 +52,7 @@ expiry(void)
 	return timestamptz_to_str(credentials.expires_s * USECS_PER_SEC - EPOCH_DIFFERENCE_US);
 }
 
-/* The first time from each source, and after trouble: not at each renewal. */
+/* Logs the first fetch from a source, and the first one after trouble, but not each renewal. */
 static void
 log_success(void)
 {
@@ -80,7 +80,9 @@ log_failure(void)
 }
 
 /*
- * If nobody had to be asked, the next call looks again: files may change at any time.
+ * Takes the result of a fetch.  If the fetch asked nobody, because all that it needed was in
+ * settings, environment and files, then the next call that needs credentials looks them up again:
+ * files may change at any time.
  */
 static void
 take(aws_fetch *done, bool found)
@@ -91,7 +93,7 @@ take(aws_fetch *done, bool found)
 	may_pass = !found && asked && done->may_pass;
 	if (!asked)
 		wanted = (aws_renewal) {0};
-	/* Those in use are better than expired ones. */
+	/* Valid credentials stay in use rather than new ones that have expired. */
 	if (found && have_credentials && time_left(&credentials, now) > 0 &&
 		time_left(&done->found, now) <= 0)
 	{
@@ -146,9 +148,12 @@ make_plan(aws_plan *plan, char *error, size_t error_size)
 }
 
 /*
- * Keys replace those in use at once, as does the lack of any, unless those in use
- * are to be kept until there are others.  They are kept, too, if a source is broken:
- * somebody may be writing its file.
+ * Looks for a source of credentials, and fetches from it.  What becomes of the credentials in use:
+ *
+ *	 - If there is a source, they stay in use until the fetch has ended.  Keys need no time: then
+ *	   the fetch ends within WorkerFetchStart().
+ *	 - If there is no source, they are dropped, unless "keep".
+ *	 - If a source is broken, they stay in use: somebody may be writing the source's file.
  */
 static void
 look_up(bool keep)
@@ -170,8 +175,9 @@ look_up(bool keep)
 }
 
 /*
- * The fetch under way ends first, unless other things are to be fetched: reloads that come faster
- * than it ends must not keep credentials from coming.
+ * A fetch that is under way goes on, and another one follows it.  Only if other credentials are to
+ * be fetched since the reload, the fetch is given up.  Otherwise reloads that come faster than a
+ * fetch takes would keep credentials from coming.
  */
 void
 WorkerFindCredentials(void)
@@ -186,7 +192,7 @@ WorkerFindCredentials(void)
 		return;
 	}
 	reloaded = true;
-	/* Byte by byte: a plan is zeroed before it is made, padding as well. */
+	/* Plans can be compared byte by byte: each one is zeroed first, and so is its padding. */
 	outdated = outdated || make_plan(&plan, ignored, sizeof(ignored)) != AWS_FOUND ||
 		memcmp((const char *) &plan, (const char *) &fetch.plan, sizeof(plan)) != 0;
 	aws_wipe(&plan);
@@ -194,7 +200,7 @@ WorkerFindCredentials(void)
 		WorkerFetchGiveUp();
 }
 
-/* DynamoDB may refuse again and again what a source gives: with growing delays. */
+/* DynamoDB may refuse again and again what a source gives, so the delays between look-ups grow. */
 void
 WorkerWantCredentials(void)
 {
@@ -268,7 +274,7 @@ WorkerCredentialsWords(void)
 	return words;
 }
 
-/* Others may read the file and enter every folder above it. */
+/* May every user read the file, and enter every folder above it? */
 static bool
 readable_by_all(const char *path)
 {
@@ -288,7 +294,7 @@ readable_by_all(const char *path)
 	return all;
 }
 
-/* Warns once per file; "told" is the last one. */
+/* Warns if every user can read the file, unless the last warning named it, too ("told"). */
 static void
 check_exposure(const char *path, char *told)
 {
@@ -315,7 +321,7 @@ WorkerCheckExposure(void)
 		check_exposure(CompatSettingFile("ddblock.secret_access_key"), told_of_key);
 	if (ddblock_session_token[0] != '\0')
 		check_exposure(CompatSettingFile("ddblock.session_token"), told_of_token);
-	if (strchr(ddblock_proxy, '@') != NULL)		/* a password precedes it */
+	if (strchr(ddblock_proxy, '@') != NULL)		/* there is a password before the '@' */
 		check_exposure(CompatSettingFile("ddblock.proxy"), told_of_proxy);
 	if (fetching)
 		check_exposure(fetch.plan.keys.file, told_of_shared);

@@ -30,7 +30,7 @@ build_scan(const MailboxRequest *request, const char *text)
 	return dynamo_build_scan(WorkerTable(), &scan);
 }
 
-/* A purge or a release by force; or the read that comes before a replacement. */
+/* Builds a purge, a release by force, or the read before a replacement. */
 static char *
 build_write(dynamo_op op, const MailboxRequest *request, const char *text)
 {
@@ -69,8 +69,9 @@ build(dynamo_op op, const MailboxRequest *request, const char *text)
 }
 
 /*
- * The lock manager learns other clusters' versions from a page of the table, and judges it, also
- * if nobody waits for it any more.
+ * Answers with a page of the lock table.  The lock manager sees each item of the page, also if no
+ * session waits for the page any more: it learns the versions of other clusters' items, and says
+ * which holders are dead.
  */
 static void
 page_read(const WorkerCall *call, const dynamo_reply *reply)
@@ -118,9 +119,12 @@ page_read(const WorkerCall *call, const dynamo_reply *reply)
 }
 
 /*
- * An unusable item is read before it is replaced: what a session knows of it is its digest.  If
- * that is still the same, one write replaces it by a released item, on condition that what was
- * read is still there.  A repeated request finds its own nonce.
+ * A REPLACE request of a session, which becomes two calls.  The session knows the unusable item
+ * only by its digest, so the worker reads the item first.  If the digest is still the same, one
+ * write replaces the item with a released one, on condition that what was read is still there.
+ *
+ * A session may repeat its request because it does not know the outcome.  If the first copy was
+ * applied, the read shows an item whose version is the nonce of the request.
  */
 typedef struct Replacement
 {
@@ -130,7 +134,10 @@ typedef struct Replacement
 	char		name[DYNAMO_NAME_MAX];
 } Replacement;
 
-/* If another item is there now, the session is shown that. */
+/*
+ * Replaces the item that was read, if it is the one that the session has seen.  If not, the answer
+ * shows the session what is there now.
+ */
 static void
 replace_read(const WorkerCall *read, const dynamo_reply *reply)
 {

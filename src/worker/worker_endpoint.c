@@ -6,11 +6,12 @@
  * Region and endpoint are looked up once per server start and kept in the
  * segment, because a new worker must find the leases that it adopts in the same
  * table.  If the lookup fails, nobody can have acquired a lock yet: the worker
- * stays up, tells every caller what is missing, and tries again after a reload.
+ * stays up, tells every session what is missing, and tries again after a reload.
  *
- * Instance metadata is the Region's last source.  Callers wait while it is asked for the
- * first time.  If it does not tell, the worker asks again, with growing delays; if its server
- * fails for a moment, callers wait for ddblock.retry_timeout.
+ * Instance metadata is the last source for the Region.  Sessions wait while the worker asks it for
+ * the first time.  If it does not tell the Region, the worker asks again, with growing delays, and
+ * refuses requests.  But if the metadata server has failed for a moment, a request is refused only
+ * when it has waited for ddblock.retry_timeout.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,17 +25,20 @@
 #define NO_REGION "No usable Region"
 
 static char problem[MAILBOX_TEXT_SIZE];
-static bool may_pass;			/* the problem */
-static int64 look_at;			/* PG_INT64_MAX: after a reload */
+static bool may_pass;			/* the problem may pass by itself */
+static int64 look_at;			/* when to look again; PG_INT64_MAX: after a reload */
 
 static aws_fetch fetch;
-static bool asking;				/* instance metadata for the Region */
-static bool outdated;			/* the settings have changed since */
-static char told[64];			/* by it, or "" */
-static char tried[MAILBOX_TEXT_SIZE / 2];	/* before it */
+static bool asking;				/* the worker is asking instance metadata for the Region */
+static bool outdated;			/* ... and a reload came after it began to ask */
+static char told[64];			/* the Region that instance metadata told, or "" */
+static char tried[MAILBOX_TEXT_SIZE / 2];	/* the other sources, where no Region was found */
 static aws_renewal renewal;
 
-/* In the log once, until a reload: curl's words for a time-out differ each time. */
+/*
+ * Sets the problem.  The log shows only the first one until a reload: it cannot tell a new problem
+ * from an old one, because curl's words for a time-out differ each time.
+ */
 static void
 set_problem(const char *what, const char *error, const char *more)
 {
@@ -65,7 +69,10 @@ take_region(aws_fetch *done, bool found)
 	aws_wipe(done);
 }
 
-/* A table's ARN names its Region, and Amazon's endpoint of another one refuses every request. */
+/*
+ * Is the table's ARN that of a table in another Region?  Amazon's endpoints refuse every request
+ * for such a table.
+ */
 static bool
 is_elsewhere(const char *setting, const char *table, const SegmentPlace *place, char *error,
 			 size_t size)
@@ -144,7 +151,7 @@ WorkerFindPlace(int64 now, int64 *wake)
 	}
 	WorkerFindCredentials();
 
-	/* So that one can compare the logs of clusters that should share a table. */
+	/* The log names the table, so that people can compare the clusters that should share it. */
 	if (found)
 	{
 		const char *source = WorkerCredentialsSource();

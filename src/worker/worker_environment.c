@@ -26,8 +26,8 @@ get_env(void *arg, const char *name)
 }
 
 /*
- * O_NONBLOCK: to open a FIFO must not wait until somebody writes to it.  A device is
- * an empty file: /dev/null is how one switches a shared file off.
+ * O_NONBLOCK: opening a FIFO must not wait for somebody who writes to it.  A device counts as an
+ * empty file: people switch a shared file off by giving its name as /dev/null.
  */
 static char *
 read_file(void *arg, const char *path, size_t *len)
@@ -39,7 +39,7 @@ read_file(void *arg, const char *path, size_t *len)
 
 	if (fd < 0)
 		return NULL;
-	errno = EINVAL;				/* neither a file nor a device */
+	errno = EINVAL;				/* if it is neither a file nor a device */
 	if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)))
 	{
 		errno = EFBIG;

@@ -3,7 +3,7 @@
  * worker_fetch.c
  *	  Does what fetching credentials needs: HTTP requests, and a command.
  *
- * With connections of its own: a slow source of credentials holds up no call to
+ * A fetch has connections of its own, so a slow source of credentials holds up no call to
  * DynamoDB.
  *
  *-------------------------------------------------------------------------
@@ -21,7 +21,7 @@
 #define IDLE_CLOSE_S 5
 #define REPLY_MAX 65536
 
-static reactor *both;			/* holds the descriptors of these two */
+static reactor *both;			/* its descriptor stands for those of the next two */
 static reactor *http_reactor;
 static reactor *child_reactor;
 static http_pool *pool;
@@ -30,7 +30,7 @@ static child *shell;
 static aws_fetch *the_fetch;
 static WorkerFetched the_done;
 static bool given_up;
-static int64 send_at;			/* the errand's pause ends; 0: it is on its way */
+static int64 send_at;			/* when the pause before the errand ends; 0: no pause */
 
 static void advance(void);
 
@@ -40,7 +40,7 @@ stop_command(int code, Datum arg)
 	child_kill(shell);
 }
 
-/* At an immediate shutdown, or if a backend has crashed. */
+/* Handles SIGQUIT, which the worker gets at an immediate shutdown, or if a backend has crashed. */
 static void
 quit(SIGNAL_ARGS)
 {
@@ -133,7 +133,7 @@ send_request(void)
 		not_done("out of memory");
 }
 
-/* What the command says of its failure is for the log only: not every user should see it. */
+/* The command's error output goes to the log only, because not every user should see it. */
 static void
 log_errors(const child_end *end)
 {
@@ -172,7 +172,7 @@ ended(void *arg, const child_end *end)
 	advance();
 }
 
-/* The next errand, or the end. */
+/* Starts the next errand of the fetch, or ends the fetch. */
 static void
 advance(void)
 {
@@ -231,7 +231,7 @@ WorkerFetchStart(aws_fetch *fetch, WorkerFetched done)
 	advance();
 }
 
-/* No time is left for its errand, and no other follows. */
+/* The errand under way has no time left, and no other errand follows it. */
 void
 WorkerFetchGiveUp(void)
 {

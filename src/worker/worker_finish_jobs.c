@@ -53,7 +53,7 @@ ended(void *arg, uint32 index, queue_outcome outcome, bool more)
 		ereport(LOG,
 				(errmsg("%s was claimed anew before it could be finished", describe(entry)),
 				 errdetail("Its work is done once more.")));
-	/* Nobody knew when the job was claimed; else its session has told. */
+	/* These jobs came after the claim.  Of earlier ones, the job's session has told. */
 	if (more)
 		QueueHintTell(entry->place.queue, entry->place.resource, 0);
 	if (entry->hold_index != LOCKMGR_NO_HOLD &&
@@ -68,7 +68,7 @@ static queue_finisher me = {
 	.ended = ended,
 };
 
-/* What the worker before this one has left is news, too. */
+/* Jobs that the last worker has left unfinished count as news. */
 void
 WorkerFinishInit(void)
 {

@@ -3,18 +3,18 @@
  * worker_free_dead.c
  *	  Releases the locks that dead incarnations of this cluster held.
  *
- * worker.h explains why a listed incarnation is certainly dead.  Its ownerName
- * is never used again, so the release needs no other condition, and it does no
- * harm to send it twice or late.
+ * worker.h explains why a listed incarnation is certainly dead.  The ownerName of a
+ * dead incarnation is never used again.  So the release needs no other condition than this
+ * ownerName, and a release that is sent twice or arrives late does no harm.
  *
  * A lock is struck off its journal when its release is settled, and the journal
- * is removed when all its locks are.  After another crash, or another end of the
+ * is removed when all its locks are struck off.  After another crash, or another end of the
  * worker, the next worker goes on with the rest.
  *
- * An acquire that the dead incarnation sent in its last moment may arrive later.  So
- * each lock is barred first: its token is raised above those of the dead, as in
- * lockmgr_bar.c; where there is no item, one is made.  The reply shows what is to be
- * released.
+ * An acquire that the dead incarnation sent in its last moment may arrive later.  So each lock is
+ * barred first, as in lockmgr_bar.c: a write raises the item's token above all tokens of the dead
+ * incarnation, or makes an item with such a token.  Then DynamoDB refuses the late acquire, which
+ * demands a lower token.  The reply to the bar shows whether something is to be released.
  *
  * Sessions are served meanwhile.  They see such a lock as held by another owner
  * until it is released.
@@ -29,40 +29,44 @@
 #include "base/backoff.h"
 #include "worker/worker.h"
 
-/* Releases in flight, if there are connections for them. */
+/* So many locks are freed at a time, if there are connections for that. */
 #define FREEING_MAX 8
 #define RETRY_MAX_US INT64CONST(5000000)
 
 /*
- * The dead incarnation's tokens were not so far above DynamoDB's time: the bounds of that were a
- * second and a round trip apart, and the drift of an hour without replies (1.8 s).
+ * Tokens of the dead incarnation were at most so far above DynamoDB's time, because they came from
+ * the upper bound of that time.  The bounds were apart by a second, which is the resolution of a
+ * Date, by a round trip, and by the drift of up to an hour without replies (1.8 s).
  */
 #define AHEAD_OF_TIME (ddblock_request_timeout * INT64CONST(1000) + INT64CONST(3000000))
 
-/* They were not so far above the token that it had seen in the item, which only rises. */
+/*
+ * Or the dead incarnation took a token above the one that it had seen in the item, but by less
+ * than this.  An item's token only rises.
+ */
 #define AHEAD_OF_ITEM INT64CONST(2000000)
 
-/* The longest lease is a day: after that, every lock in the journal is free. */
+/* The longest lease is a day: so long after the start, every lock in the journal is free. */
 #define FREE_ANYWAY_US LOCKMGR_DEAD_AFTER(INT64CONST(86400000000))
 
 typedef struct Freeing
 {
 	bool		used;
-	bool		sent;			/* and not answered */
+	bool		sent;			/* the call is in flight */
 	int64		send_at;
 	uint32		attempts;
-	uint32		number;			/* slot */
+	uint32		number;			/* of the journal's slot */
 	dynamo_op	op;				/* READ, BAR, BAR_NEW, RELEASE */
 	int64		token;			/* seen in the item; 0: none */
-	bool		shared;			/* the lock is shared: only an entry is removed, */
-	dynamo_shared_kind kind;	/* ... in this way */
+	bool		shared;			/* the lock is shared: the release removes the dead's entry, */
+	dynamo_shared_kind kind;	/* ... and is of this kind: LEAVE or LAST */
 	char		version[UUID_SIZE];
 	journal_slot slot;
 } Freeing;
 
 static Freeing freeings[FREEING_MAX];
 static int	freeing_count;
-static DeadJournal *journal;	/* in work; the others follow by next */
+static DeadJournal *journal;	/* its locks are being freed; the other journals follow by next */
 static uint32 next_number;
 static int	in_use;
 static uint32 freed;
@@ -81,7 +85,7 @@ WorkerJournalInit(int64 now)
 	MemoryContextSwitchTo(old);
 }
 
-/* Reads names from the journal as long as there is room. */
+/* Reads names from the journal into unused entries of freeings. */
 static void
 free_more(int64 now)
 {
@@ -99,7 +103,7 @@ free_more(int64 now)
 			return;
 		}
 		freeing->used = true;
-		/* The first reply tells DynamoDB's time. */
+		/* A bar needs DynamoDB's time.  If that is not known, the reply to a read tells it. */
 		freeing->op = segment->clock.known ? DYNAMO_BAR : DYNAMO_READ;
 		freeing->token = 0;
 		freeing->shared = false;
@@ -111,7 +115,7 @@ free_more(int64 now)
 	}
 }
 
-/* Does the item still name the dead incarnation?  Then sets how it is released. */
+/* Does the item still name the dead incarnation?  If so, sets how to release the lock. */
 static bool
 holds(Freeing *freeing, const dynamo_result *result)
 {
@@ -121,7 +125,10 @@ holds(Freeing *freeing, const dynamo_result *result)
 		return result->item.exists && !result->item.released &&
 			strcmp(result->item.owner, journal->owner) == 0;
 
-	/* Whoever leaves last releases the item.  One of the two forms fits. */
+	/*
+	 * The last entry releases the item (LAST), any other one only goes (LEAVE).  If DynamoDB has
+	 * refused the form that fits the number of entries, the other form is tried.
+	 */
 	last = result->shared->count == 1;
 	if (freeing->shared && last == (freeing->kind == DYNAMO_SHARED_LAST))
 		last = !last;
@@ -130,7 +137,10 @@ holds(Freeing *freeing, const dynamo_result *result)
 	return true;
 }
 
-/* Nothing of the dead is in the item, or will be.  Else sets what to do next. */
+/*
+ * Is it certain that nothing of the dead incarnation is in the item, or will be?  If not, sets what
+ * to do next.
+ */
 static bool
 is_settled(Freeing *freeing, const dynamo_result *result)
 {
@@ -159,10 +169,14 @@ is_settled(Freeing *freeing, const dynamo_result *result)
 	if (item->has_token && !item->bad_token && item->token < PG_INT64_MAX - AHEAD_OF_ITEM)
 		freeing->token = item->token;
 	else if (freeing->op != DYNAMO_READ)
-		barred = true;			/* such a token keeps everybody out */
+		barred = true;			/* the item's token is unusable, or so high that it keeps all
+								 * acquires out */
 	if (!barred)
 	{
-		/* If it was refused, the item's token is ahead of the time; so were those of the dead. */
+		/*
+		 * A bar is refused if the item's token is at least as high.  Then the tokens of the dead
+		 * incarnation may be higher still, so the next bar goes above the item's.
+		 */
 		freeing->op = DYNAMO_BAR;
 		return false;
 	}
@@ -183,7 +197,10 @@ written(const WorkerCall *call, const dynamo_reply *reply)
 	if (now - started <= FREE_ANYWAY_US &&
 		(dynamo_is_failure(result->status) || !is_settled(freeing, result)))
 	{
-		/* A bar that is up is followed at once; all else has failed, or has met another write. */
+		/*
+		 * The release follows an applied bar at once.  All other calls wait: those that repeat one
+		 * that has failed or has met another write, and the bar after a read.
+		 */
 		freeing->send_at = now;
 		if (result->status != DYNAMO_OK || before != DYNAMO_BAR)
 			freeing->send_at += backoff_us(++freeing->attempts, RETRY_MAX_US,
@@ -213,7 +230,10 @@ send_write(Freeing *freeing, int64 now)
 		.last_token = token,
 		.lease_ms = ddblock_lease_duration,
 		.any_version = true,
-		/* How long the item is kept, the journal does not tell: at most so long. */
+		/*
+		 * The journal does not tell until when the item is kept, so the release assumes the latest
+		 * time, and leaves keptUntil in the item.
+		 */
 		.kept_until_ms = WorkerEpochHigh(now) / 1000 + DYNAMO_KEPT_MAX_MS,
 		.now_s = WorkerEpochHigh(now) / USECS_PER_SEC,
 		.shared = freeing->op == DYNAMO_RELEASE && freeing->shared ? &shared : NULL,
