@@ -32,7 +32,7 @@ static aws_fetch fetch;
 static bool asking;				/* the worker is asking instance metadata for the Region */
 static bool outdated;			/* ... and a reload came after it began to ask */
 static char told[64];			/* the Region that instance metadata told, or "" */
-static char tried[MAILBOX_TEXT_SIZE / 2];	/* the other sources, where no Region was found */
+static char tried[MAILBOX_TEXT_SIZE / 2];	/* why the other sources have no Region */
 static aws_renewal renewal;
 
 /*

@@ -3,12 +3,13 @@
  * worker_leaderships.c
  *	  The cluster's leaderships: see lock/leadership.h.
  *
- * Their slots come after those of the backends.  A worker that is told to end gives up
- * all of them first: new transactions are not led any more, and it can leave when the
- * others have ended.
+ * The slots of leaderships come after those of the backends.  A worker that gets SIGTERM gives up
+ * all leaderships first: no new transaction joins one, and when the transactions that have joined
+ * end, their leases are released, so that the worker can end.
  *
- * A standby that stands for nothing yet looks at the locks as often as a leadership would.
- * So when it is promoted, it knows already since when a dead leader's version stands.
+ * A standby that does not stand for the locks before its promotion reads them as often as a
+ * leadership polls.  So when the standby is promoted, its lock manager knows already for how long a
+ * dead leader's item has not changed.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +26,7 @@
 #define PROMOTION_LOOK_US USECS_PER_SEC
 #define RETRY_US (5 * USECS_PER_SEC)
 
-/* The locks at which a standby looks: one read of each is on its way, or none is. */
+/* The locks that a standby reads.  The next round of reads begins when none is on its way. */
 static char watched[LEADERSHIPS_MAX][LEADERSHIP_NAME_MAX + 1];
 static int	on_their_way;
 static int64 look_at;
@@ -64,7 +65,7 @@ looked(const WorkerCall *call, const dynamo_reply *reply)
 							   &reply->results[0].item, reply->results[0].shared);
 }
 
-/* Each name's number is the id of its call. */
+/* Reads the locks, if that is due.  The id of a call is the index of its name in watched. */
 static void
 look(int64 now)
 {
@@ -81,7 +82,7 @@ look(int64 now)
 	look_at = now + lockmgr_leadership_interval((int64) ddblock_lease_duration * 1000);
 }
 
-/* A loss is logged as each loss of a lease is. */
+/* Logs that the cluster leads, or gives up.  A loss is logged as every loss of a lease is. */
 static void
 log_changes(void)
 {
@@ -127,7 +128,10 @@ WorkerLeadershipsResign(int64 now, const char *name, int64 rest_us, int64 wait_u
 	return led;
 }
 
-/* No process has the lock, and no role's limit counts. */
+/*
+ * Fills in a leadership's request for its lock.  No process has that lock, so the slot's pid is 0;
+ * and the lease counts for no role.
+ */
 static void
 post(void *arg, const leadership *c)
 {

@@ -35,8 +35,11 @@ WorkerSetTimeouts(void)
 }
 
 /*
- * Only Amazon's own servers are known to keep the time; a ca_file means a proxy that opens
- * TLS.  Through other ones, TLS is end to end.
+ * With "auto", locks are taken over by the Dates of the replies if two conditions hold:
+ *
+ *	 - The endpoint is Amazon's own: only Amazon's servers are known to keep the time.
+ *	 - There is no ca_file, which would mean that a proxy opens TLS.  Through other proxies, TLS is
+ *	   end to end.
  */
 void
 WorkerSetTakeover(void)
@@ -48,7 +51,7 @@ WorkerSetTakeover(void)
 	lockmgr_set_takeover(worker_lockmgr, by_clock, (int64) ddblock_clock_slack * 1000);
 }
 
-/* Once: whose lease it is decides nothing. */
+/* Warns only once, of the first such item, whoever wrote it: the hint is the same for all. */
 static void
 warn_of_seconds(const dynamo_reply *reply)
 {
@@ -72,7 +75,7 @@ warn_of_seconds(const dynamo_reply *reply)
 	}
 }
 
-/* Once: the clocks of DynamoDB's servers may agree with ours now and then. */
+/* Logs only the first veto: the clocks of DynamoDB's servers differ, so vetoes may come and go. */
 static void
 log_veto(const dynamo_reply *reply)
 {
@@ -95,7 +98,7 @@ log_veto(const dynamo_reply *reply)
 				 errhint("Synchronize this machine's clock.")));
 }
 
-/* The message about a lost lease says why the last renewal failed. */
+/* Notes why a renewal has failed: the message about a lost lease says that of the last one. */
 static void
 note_failure(const WorkerCall *call, const dynamo_reply *reply)
 {
@@ -130,7 +133,7 @@ send_call(void *arg, const lockmgr_call *wanted)
 		.count = wanted->count,
 		.timeout_us = Max(wanted->timeout_us, 1),
 		.repeat = wanted->repeat,
-		/* The check of batches: the lock manager tells of it. */
+		/* A batch of one is the manager's check of batches: log_no_batches() tells of a failure. */
 		.quiet = wanted->op == DYNAMO_RENEW_BATCH && wanted->count == 1,
 		.done = replied,
 		.id = wanted->id,
@@ -175,13 +178,14 @@ why_lost(const saved_hold *hold, const saved_lease *lease, const dynamo_item *by
 }
 
 /*
- * Makes the session look at its leases, unless it has ended meanwhile.
+ * Makes the session look at its leases, unless the session has ended.
  *
- * Race: the session can end after the checks, and the kernel can give its pid to
- * another process before the signal is sent.  pg_signal_backend() has the same
- * gap.  A lock that closed it could be held by a stopped process, and the worker
- * must not wait for one.  A session that ended before the checks shows: its slot
- * has another generation, and its PGPROC pid 0 or another session's.
+ * A session that ended before the checks is found out: its slot has another generation, or its
+ * PGPROC has pid 0 or that of another session.
+ *
+ * Race: the worker makes the checks, then the session ends, then the kernel gives the pid to
+ * another process, then the worker sends the signal.  pg_signal_backend() has the same gap.  A lock
+ * could close it, but a stopped process could hold the lock, and the worker must not wait for that.
  */
 static void
 interrupt(lockmgr_session session)
@@ -189,7 +193,7 @@ interrupt(lockmgr_session session)
 	MailboxSlot *slot = &segment_slots[session.slot];
 
 	if (session.slot >= segment->max_sessions)
-		return;					/* a leadership's: the worker looks at it itself */
+		return;					/* a leadership: leaderships_run() looks at its lease */
 	if (shared_read(&slot->words.generation) == session.generation &&
 		GetPGProcByNumber(session.slot)->pid == slot->pid)
 		(void) kill(slot->pid, LOSS_SIGNAL);
@@ -216,8 +220,9 @@ save(void *arg, uint32 index, const saved_lease *lease, const char *name, size_t
 	mailbox_end_save(&entry->words, lease);
 
 	/*
-	 * Sessions must know a sooner deadline: we may be stopped when it comes.  A session that
-	 * gets its first hold on the lease now reads the new one.
+	 * If the deadline comes sooner than before, the sessions must know it now, because the worker
+	 * may be stopped when it comes.  A session that gets a hold on the lease after this reads the
+	 * new deadline anyway.
 	 */
 	for (uint32 i = 0; sooner && i < segment->max_leases; i++)
 	{
@@ -228,7 +233,10 @@ save(void *arg, uint32 index, const saved_lease *lease, const char *name, size_t
 			interrupt(hold->session);
 	}
 
-	/* What works under a detached hold may outlive this server's crash. */
+	/*
+	 * The journal does not list a lease with a detached hold, because the work under that hold may
+	 * outlive a crash of this server.
+	 */
 	if (lease->state == LEASE_FREE || lease->detached)
 		JournalUnlist(index);
 	else if (name != NULL || was_detached)
@@ -242,7 +250,7 @@ save_hold(void *arg, uint32 index, const saved_hold *hold)
 	bool		was = entry->hold.session.generation != 0;
 	bool		is = hold->session.generation != 0;
 
-	/* A hold that is lost has been logged as lost. */
+	/* A hold that was lost is not logged as released, because its loss was logged. */
 	if (!was && is)
 		WorkerLogHold("granted", hold, INT64_MAX);
 	else if (was && !is && entry->hold.loss == LOSS_NONE)
@@ -298,7 +306,10 @@ log_loss(void *arg, uint32 index, const saved_hold *hold, const saved_lease *lea
 			 why_lost(hold, lease, by));
 }
 
-/* One statement alone may be refused, so its result says why. */
+/*
+ * DynamoDB may refuse one statement of the batch for a missing permission, and process the others.
+ * Then the result of that statement says why there are no batches.
+ */
 static void
 log_no_batches(void *arg, const dynamo_reply *reply, bool for_good)
 {
@@ -333,7 +344,7 @@ WorkerLockmgrInit(void)
 		.reserved_leases = Min(ddblock_superuser_reserved_leases, segment->max_leases - 1),
 		.max_sessions = segment->slots,
 		.max_remembered = MAX_REMEMBERED,
-		/* The rest is for renewals, and for queues (worker_queue.c). */
+		/* The other half is for renewals, and for queues (worker_queue.c). */
 		.max_calls = ddblock_max_connections / 2,
 	};
 	const lockmgr_host host = {

@@ -3,8 +3,8 @@
  * worker_log_grants.c
  *	  ddblock.log_grants: a line in the log for each grant, loss and release.
  *
- * Programs read these lines: a key may be added, none changes.  The text behind the colon
- * is JSON, and has no line break, whatever the lock's name is.
+ * Programs read these lines, so a later version may add a key, but must not change one.  The text
+ * behind the colon is JSON, and has no line break, whatever the lock's name is.
  *
  *-------------------------------------------------------------------------
  */

@@ -18,10 +18,13 @@ WorkerLeftOut(int count)
 		psprintf("\nThe log shows one such failure a minute; %d were left out before it.", count);
 }
 
-/* What DynamoDB throttles is repeated, and some requests succeed: it ends when none is for so long. */
+/*
+ * Throttling has ended when DynamoDB has throttled no request for so long.  A request that succeeds
+ * does not mean its end, because some requests succeed meanwhile.
+ */
 #define THROTTLING_ENDS_US (60 * USECS_PER_SEC)
 
-/* Once when it begins, and once when it has ended; of each table. */
+/* Logs throttling of each of the two tables, once when it begins, and once when it has ended. */
 void
 WorkerLogThrottling(dynamo_op op, const dynamo_reply *reply)
 {
@@ -51,7 +54,7 @@ WorkerLogThrottling(dynamo_op op, const dynamo_reply *reply)
 	}
 }
 
-/* Some requests may fail and others not: trouble_log.h says what the log shows of that. */
+/* trouble_log.h says which failures the log shows if some requests fail and others do not. */
 void
 WorkerLogTrouble(const dynamo_reply *reply)
 {

@@ -3,9 +3,9 @@
  * worker_mailbox.c
  *	  Requests of sessions, read from their slots.
  *
- * When a slot is read, and what an answer races with, is the protocol's
- * (lock/mailbox.c); here is what requests contain.  Nothing here
- * waits for a session, even for one that is stopped.
+ * lock/mailbox.c has the protocol: when a slot is read, and what an answer races with.  This file
+ * knows what requests contain, and passes them on.  Nothing here waits for a session, because the
+ * session may be stopped.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,14 +16,14 @@
 
 #include "worker/worker.h"
 
-static bool any_parked = false; /* perhaps */
+static bool any_parked = false; /* a request may be parked: left in its slot for now */
 
-/* The copied request, and its text. */
+/* A copy of the request that is being handled, with its text and, of a RELEASE, its leases. */
 static MailboxRequest taken;
 static char taken_text[MAILBOX_REQUEST_TEXT];
 static lockmgr_lease taken_leases[MAILBOX_RELEASE_MAX];
 
-/* The bells that have rung: as segment_bells. */
+/* The bells that the worker has taken from segment_bells in this turn, in the same form. */
 static uint64 *heard;
 
 static void ask(void *arg, int64 now, lockmgr_session session, uint64 seq);
@@ -34,7 +34,7 @@ clock_now(void *arg)
 	return SegmentNow();
 }
 
-/* The request may change meanwhile: its lengths are not to be trusted yet. */
+/* The session may change the request meanwhile, so the lengths in it may be too large. */
 static void
 copy_request(void *arg, uint32 slot_number)
 {
@@ -45,10 +45,15 @@ copy_request(void *arg, uint32 slot_number)
 }
 
 /*
- * In the wrong Region of a global table, a lock that is held in another Region
- * may look free, or its item long released.  And each of these operations needs
- * DynamoDB's clock: a token from our own wall clock could be lower than earlier
- * tokens.  What may not be asked yet is parked, see WorkerSettleParked().
+ * May the copied request be asked now?  Some operations must wait for the table check, for two
+ * reasons:
+ *
+ *	 - In the wrong Region of a global table, a lock that is held in another Region may look free,
+ *	   or its item long released.
+ *	 - The operations need DynamoDB's clock: a token from our own wall clock could be lower than
+ *	   earlier tokens.
+ *
+ * A request that may not be asked yet is parked: see WorkerSettleParked().
  */
 static bool
 may_ask(void *arg, int64 now)
@@ -82,7 +87,7 @@ WorkerMailboxInit(void)
 	reader.notes = MemoryContextAllocZero(TopMemoryContext,
 										  reader.slots * sizeof(mailbox_note));
 	heard = MemoryContextAllocZero(TopMemoryContext, segment->bell_words * sizeof(uint64));
-	/* Watch numbers start anew. */
+	/* A new lock manager numbers its watches anew, so the numbers in the slots are void. */
 	for (uint32 i = 0; i < segment->slots; i++)
 		shared_write(&segment_slots[i].waiting_seq, 0);
 }
@@ -118,13 +123,17 @@ read_let_go(uint32 word, uint64 bits, int64 now)
 }
 
 /*
- * Race with a ring: the bit is cleared before the slot is read, so a later change
- * rings again.
+ * Race with a ring: the worker clears the bit before it reads the slot, so a change that it does
+ * not see rings again.
  *
- * Race of a request with what another session let go of before: a COMMIT, and then a try
- * elsewhere.  Whoever has let go has rung before the request was posted.  So either its bell
- * was taken with the others, whose slots are looked at for this first; or ask() looks, which
- * has the request already.
+ * Race of two sessions: A lets go of a lock by COMMIT, and rings; then B posts a try for the same
+ * lock, and rings.  The try must find the lock free.  So the worker sees that A has let go before
+ * it handles B's request, in each of two cases:
+ *
+ *	 - It took A's bell together with B's.  Before it reads any request, it reads what all sessions
+ *	   with such bells have let go of.
+ *	 - It looked at A's bell before A rang, and took B's after that.  When ask() has B's request,
+ *	   it looks at all bells again.
  */
 void
 WorkerReadMailbox(int64 now)
@@ -146,7 +155,7 @@ WorkerReadMailbox(int64 now)
 	}
 }
 
-/* Answers the requests that were parked at that time or before. */
+/* Answers the requests that were parked at the time "until" or before. */
 static void
 fail_parked(int64 until, table_check_verdict verdict, const table_check_words *words)
 {
@@ -194,11 +203,11 @@ WorkerSettleParked(int64 now)
 	return PG_INT64_MAX;
 }
 
-/* The call that a request begins with. */
+/* Which call does the request begin with? */
 static dynamo_op
 op_of(const MailboxRequest *request)
 {
-	/* The others acquire. */
+	/* All other kinds begin with DYNAMO_ACQUIRE, which is 0. */
 	static const dynamo_op ops[MAILBOX_QUEUE_MORE + 1] = {
 		[MAILBOX_LOOK_UP] = DYNAMO_READ,
 		[MAILBOX_RELEASE] = DYNAMO_RELEASE,
@@ -213,9 +222,11 @@ op_of(const MailboxRequest *request)
 }
 
 /*
- * Without a Region or an endpoint, every request gets the same answer: at once, or, if that
- * trouble may pass, when the request has waited for ddblock.retry_timeout.  Race with a post:
- * bells are cleared before the slots are read.
+ * Without a place, every request gets the same answer.  It gets the answer at once or, if the
+ * problem may pass, when the request has waited for ddblock.retry_timeout.
+ *
+ * Race with a post: bells are cleared before the slots are read, so a request that is posted later
+ * rings again.
  */
 void
 WorkerRefuseRequests(void)
@@ -245,7 +256,7 @@ WorkerRefuseRequests(void)
 	}
 }
 
-/* Tells the lock manager the requests that are announced, and answers. */
+/* Passes the announced requests to the lock manager, and answers the announcement. */
 static void
 announce(int64 now, lockmgr_request *asked, uint64 seq)
 {
@@ -298,7 +309,7 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 		WorkerAnswerResult(session, seq, led ? MAILBOX_DONE : MAILBOX_NOT_HELD);
 		return;
 	}
-	/* See WorkerReadMailbox(). */
+	/* Another session may have let go of the lock since: see WorkerReadMailbox(). */
 	for (uint32 w = 0; w < segment->bell_words; w++)
 		read_let_go(w, pg_atomic_read_u64(&segment_bells[w]), now);
 	if (taken.attributes_len > 0)

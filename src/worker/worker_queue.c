@@ -3,10 +3,11 @@
  * worker_queue.c
  *	  Sessions' calls on the queues' table, and replies in pieces: see queue/queue_pieces.c.
  *
- * Calls on the queues' table use a quarter of the connections at most.  Half of all are for
- * what sessions want of locks, the rest for renewals, which must not wait behind large jobs.
- * Calls that do not fit wait here, first in, first out; those of sessions that have ended, or
- * wait no more, are not sent.
+ * Calls on the queues' table use a quarter of the connections at most, and the lock manager's calls
+ * for sessions use half.  So a quarter is left for renewals, which must not wait behind large jobs.
+ *
+ * A call for which no connection is left waits here, first in, first out.  It is not sent if its
+ * session has ended or has cancelled it.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,7 +27,7 @@ typedef struct Waiter
 static dlist_head waiters = DLIST_STATIC_INIT(waiters);
 static int	in_flight = 0;
 
-static queue_pieces *buffers;	/* of the slots */
+static queue_pieces *buffers;	/* [max_sessions], by slot */
 
 void
 WorkerQueueInit(void)
@@ -35,7 +36,10 @@ WorkerQueueInit(void)
 									 segment->max_sessions * sizeof(queue_pieces));
 }
 
-/* Has its session neither ended nor canceled the call, of any kind?  The worker's own have none. */
+/*
+ * Does the call's session want the reply, because it has neither ended nor cancelled the call?  The
+ * worker's own calls have no session (generation 0), and are always wanted.
+ */
 static bool
 is_wanted(const WorkerCall *call)
 {
@@ -81,7 +85,10 @@ WorkerQueueEnded(void)
 	post_waiters();
 }
 
-/* False: this worker does not have the reply.  The last piece is asked for once. */
+/*
+ * Answers with a piece of the reply.  False: this worker does not have the reply.  The last piece
+ * empties the buffer, because the session asks for that piece only once.
+ */
 static bool
 answer_piece(lockmgr_session session, uint64 seq, queue_pieces *pieces, uint32 offset)
 {

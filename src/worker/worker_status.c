@@ -23,10 +23,10 @@ WorkerStatusInit(void)
 	status.connections = 0;
 	http_pool_library(status.http_library, sizeof(status.http_library));
 	SegmentPublishStatus(&status);
-	SegmentTell(&segment->trouble, DYNAMO_OK, "");	/* an earlier worker's */
+	SegmentTell(&segment->trouble, DYNAMO_OK, "");	/* ends what an earlier worker told */
 }
 
-/* A lock that somebody else holds is no failure. */
+/* A condition that is refused, as if somebody else holds the lock, is a good reply, too. */
 void
 WorkerStatusReply(const dynamo_reply *reply)
 {
@@ -54,7 +54,7 @@ WorkerPublishStatus(void)
 	status.clock = segment->clock;
 	status.connections = http_pool_connections(worker_pool);
 
-	/* So that one can see which way requests go: the log tells each change. */
+	/* The log tells each change of the proxy, so that people can see which way requests go. */
 	if (strcmp(status.proxy, proxy) != 0)
 	{
 		strlcpy(status.proxy, proxy, sizeof(status.proxy));

@@ -39,9 +39,9 @@ stop_ttl(const dynamo_item *item)
 }
 
 /*
- * A Java client that updates an item which we released leaves our ttl in it,
- * and DynamoDB then deletes a lock that is held.  So once such a client shows,
- * no more ttl is written until the configuration is reloaded.
+ * A Java client that acquires the lock of an item which we released leaves our ttl in the item, and
+ * then DynamoDB deletes an item whose lock is held.  So when a reply shows an item of such a
+ * client, we write no ttl until the configuration is reloaded.
  */
 void
 WorkerLookForOthers(const dynamo_reply *reply)

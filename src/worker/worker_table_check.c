@@ -3,9 +3,9 @@
  * worker_table_check.c
  *	  Asks DynamoDB what must be known before locks are acquired.
  *
- * The check decides (lock/table_check.h).  Requests that do not pass wait in their
- * slots, and worker_mailbox.c settles them.  The segment keeps what is known of
- * the table, so that the next worker goes on with it.
+ * lock/table_check.h decides what to ask, and which requests pass.  This file asks.  Requests that
+ * do not pass wait in their slots, and worker_mailbox.c settles them.  The segment keeps what is
+ * known of the table, so that the next worker goes on with that.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,7 +38,7 @@ WorkerTableCheckSee(const WorkerCall *call, const dynamo_reply *reply)
 		return;
 	if (call->op == DYNAMO_DESCRIBE_TABLE)
 	{
-		/* Only a session's call has somebody else who wants the reply. */
+		/* The worker's own DescribeTable has no done function, one of a session has. */
 		bool		own = call->done == NULL;
 		static bool told = false;
 
@@ -68,7 +68,7 @@ time_answered(const WorkerCall *call, const dynamo_reply *reply)
 int64
 WorkerTableCheckRun(int64 now)
 {
-	/* WorkerTableCheckSee() takes the reply. */
+	/* The call has no done function, because WorkerTableCheckSee() takes the reply. */
 	WorkerCall	call = {.op = DYNAMO_DESCRIBE_TABLE};
 
 	for (;;)
@@ -76,7 +76,7 @@ WorkerTableCheckRun(int64 now)
 		switch (table_check_ask(&worker_table_check, now))
 		{
 			case TABLE_CHECK_ASK_TABLE:
-				/* The requests that wait fail after retry_timeout: then with what came of it. */
+				/* Waiting requests fail after retry_timeout: by then this call tells why. */
 				call.timeout_us = (int64) Min(ddblock_request_timeout, ddblock_retry_timeout) * 1000;
 				call.body = dynamo_build_describe_table(WorkerTable());
 				WorkerPost(&call);
