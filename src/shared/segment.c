@@ -23,7 +23,7 @@
 #include "shared/segment.h"
 #include "shared/settings.h"
 
-/* Gives up on a request that is being posted. */
+/* So often a reader tries to read a request that is being posted. */
 #define READS_MAX 100
 
 Segment    *segment = NULL;
@@ -41,7 +41,7 @@ static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 typedef struct Piece
 {
 	const char *name;
-	void	   *place;			/* of the pointer to it */
+	void	   *place;			/* address of the global pointer to the piece */
 	uint32		count;
 	Size		each;
 } Piece;
@@ -113,7 +113,7 @@ attach_memory(void)
 			memset(piece, 0, size);
 		memcpy(pieces[i].place, &piece, sizeof(piece));
 	}
-	/* The memory is all 0. */
+	/* New memory is all 0; what else is to be set: */
 	if (!found)
 	{
 		segment->max_leases = ddblock_max_leases;
@@ -147,11 +147,11 @@ wake_worker(void)
 		SetLatch(&GetPGProcByNumber(procno)->procLatch);
 }
 
-/* As ring(): a worker that starts looks at all entries. */
+/* Nothing is lost if the worker ends meanwhile: the next one looks at all entries at its start. */
 void
 SegmentRingFinish(void)
 {
-	pg_write_barrier();			/* the entry first */
+	pg_write_barrier();			/* the entry must be seen before the news */
 	shared_write(&segment->finish_news, 1);
 	pg_memory_barrier();
 	wake_worker();
@@ -163,7 +163,10 @@ SegmentFinishPlace(void *arg, uint32 index)
 	return &segment_finishes[index].place;
 }
 
-/* Not by the worker's notes: the session may wait already when it sees the news. */
+/*
+ * Reads the entries themselves, not the worker's notes of them: a session that has completed a job
+ * may wait for its next lock before the worker has seen the news.
+ */
 bool
 SegmentEndsHold(void *arg, uint32 hold_index, const saved_hold *hold)
 {
@@ -181,8 +184,10 @@ SegmentEndsHold(void *arg, uint32 hold_index, const saved_hold *hold)
 }
 
 /*
- * Race with the session's end: another process may wake up for nothing.  The worker
- * itself takes the answers of leaderships, in this turn or the next.
+ * Wakes the session that uses the slot.  Race with the session's end: another process may wake up
+ * for nothing.
+ *
+ * A leadership has no process: the worker takes its answer, in this turn or the next one.
  */
 static void
 wake(void *arg, uint32 slot)
@@ -204,7 +209,10 @@ SegmentTellJobs(void)
 	}
 }
 
-/* False while it is being written.  Of a free one, copies no more than that. */
+/*
+ * Copies a lease.  Of an unused entry, copies only the state.  False: the worker is writing the
+ * entry.
+ */
 static bool
 copy_lease(LeaseEntry *entry, LeaseCopy *copy)
 {
@@ -219,7 +227,7 @@ copy_lease(LeaseEntry *entry, LeaseCopy *copy)
 	return shared_end_read(&entry->changes, before);
 }
 
-/* The worker is writing, or was stopped while it wrote. */
+/* For readers whose copy is not whole: the worker is writing, or was stopped while it wrote. */
 static void
 wait_for_writer(void)
 {
@@ -241,7 +249,7 @@ SegmentPeekLease(uint32 lease_index, LeaseCopy *copy)
 	return copy_lease(&segment_leases[lease_index], copy) && copy->lease.state != LEASE_FREE;
 }
 
-/* The same. */
+/* Copies a hold.  Of an unused entry, copies only the session.  False: as in copy_lease(). */
 static bool
 copy_hold(HoldEntry *entry, HoldCopy *copy)
 {
@@ -294,7 +302,10 @@ SegmentReadWaiter(uint32 number, WaiterCopy *copy)
 		copy->place = shared_read(&slot->waiting_place);
 		memcpy(copy->name, slot->text, name_len);
 		copy->name[name_len] = '\0';
-		/* The worker has put it into the lock's queue, and it is there. */
+		/*
+		 * The request waits if the worker has put it into the lock's queue (waiting_seq) and has
+		 * not answered it, and if its session has neither cancelled it nor ended.
+		 */
 		if (shared_end_read(&slot->words.changes, before))
 			return shared_read(&slot->words.generation) == copy->session.generation &&
 				shared_read(&slot->waiting_seq) == copy->request.seq &&
@@ -356,7 +367,7 @@ SegmentTell(SegmentTrouble *trouble, dynamo_status status, const char *message)
 	shared_end_change(&trouble->changes);
 }
 
-/* Race with a change: NULL. */
+/* Race with the next failed renewal: NULL. */
 const char *
 SegmentRenewalFailure(int64 since)
 {
@@ -392,7 +403,7 @@ SegmentEarn(bool repeated)
 		;
 }
 
-/* Race with a change: DYNAMO_OK, and the reader looks again a moment later. */
+/* Race with a change: DYNAMO_OK.  A reader that waits reads again a moment later. */
 dynamo_status
 SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE])
 {
@@ -481,7 +492,7 @@ hold_words(void *arg, uint32 index)
 }
 
 /*
- * Called in exit callbacks and with interrupts held: no errors, no locks.  Race
+ * Sessions ring in exit callbacks and with interrupts held: no errors, no locks.  Race
  * with the worker's end: the latch may be another process's by now.  That process
  * wakes up for nothing, and the next worker reads every slot when it starts.
  */

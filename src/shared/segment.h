@@ -5,11 +5,11 @@
  *	  counters.
  *
  * The segment, not the worker, is the truth about what is held: when a worker
- * ends, the next one reads everything it needs from here.  It contains no pointer
- * to private memory, no descriptor and no curl handle.
+ * ends, the next one reads everything that it needs from the segment.  The segment contains no
+ * pointer to private memory, no descriptor and no curl handle.
  *
- * It has no locks.  A process that is stopped while it holds one, by SIGSTOP or
- * by a busy machine, stops everyone who wants it; and a worker that waits renews
+ * The segment has no locks.  A process that is stopped while it holds one, by SIGSTOP or
+ * by a busy machine, stops everyone who wants that lock; and a worker that waits renews
  * nothing.  So everything has one writer at a time, who never waits, and readers who
  * notice when they have read during a change.  Who writes what, and under which guard:
  *
@@ -63,12 +63,12 @@
  *	   finish_news				set by sessions, taken by the worker: exchange
  *
  * "changes" is a counter of changes (base/shared_word.h).  When a reader's copy is
- * not whole,
+ * not whole, because the writer was changing the original,
  *
  *	 - the worker ignores the request: it is being posted, and its bell follows;
  *	 - a view tries again, and may be interrupted;
- *	 - who looks for requests that wait leaves one out that is being posted;
- *	 - a waiting session does without the holder's name until the next turn.
+ *	 - SegmentReadWaiter() tries again for a moment, and then leaves the request out;
+ *	 - a waiting session does without the holder's name until it looks again.
  *
  *-------------------------------------------------------------------------
  */
@@ -85,7 +85,7 @@
 #include "lock/mailbox.h"
 #include "queue/queue.h"
 
-/* What a backend can ask for: the lock manager's kinds, and calls past it. */
+/* What a session asks of the worker: the lock manager's kinds, and kinds that do without it. */
 typedef enum MailboxKind
 {
 	MAILBOX_ACQUIRE = LOCKMGR_ACQUIRE,
@@ -96,59 +96,61 @@ typedef enum MailboxKind
 	MAILBOX_JOIN = LOCKMGR_JOIN,
 	MAILBOX_DETACH = LOCKMGR_DETACH,
 	MAILBOX_END_DETACHED = LOCKMGR_END_DETACHED,
-	MAILBOX_RESIGN,				/* gives up a leadership, in no call */
+	MAILBOX_RESIGN,				/* gives up a leadership; the answer waits for no call */
 	MAILBOX_TABLE,				/* one call of the given op on the table or its
-								 * items; the backend decides what comes next */
+								 * items; the session decides what comes next */
 	MAILBOX_ANNOUNCE,			/* the session's next requests: see mailbox.h */
 	MAILBOX_QUEUE,				/* a piece of a call on the queues' table; with its last
 								 * piece the call is made */
 	MAILBOX_QUEUE_MORE			/* the next piece of the last call's reply */
 } MailboxKind;
 
-/* Kind and op say which part of the union is set. */
+/* A request.  kind and op say which part of the union is set. */
 typedef struct MailboxRequest
 {
-	uint64		seq;			/* set by MailboxCall(), */
-	int64		posted;			/* as is this: when, for the views */
+	uint64		seq;			/* set by MailboxCall() */
+	int64		posted;			/* when it was posted; set by MailboxCall(), too */
 	MailboxKind kind;
 	dynamo_op	op;				/* TABLE, QUEUE, QUEUE_MORE */
 	bool		repeat;			/* TABLE, QUEUE: the session's last request was the same */
-	uint16		name_len;		/* in the slot's text; then, without a gap: */
-	uint16		data_len;		/* data and attributes, or the keys after which a SCAN
-								 * or QUERY continues; RELEASE: instead of one hold, all
-								 * of the session's on these leases (lockmgr_lease) */
-	uint16		attributes_len; /* the last part of data_len; 0: none */
+	uint16		name_len;		/* bytes of the name, with which the slot's text begins */
+	uint16		data_len;		/* bytes that follow the name in the text: data and attributes;
+								 * SCAN, QUERY: the keys after which the page begins; RELEASE:
+								 * leases (lockmgr_lease), if all of the session's holds on these
+								 * end instead of one hold; ANNOUNCE: names, each after its
+								 * length (uint16); QUEUE: the piece */
+	uint16		attributes_len; /* so many bytes of these, at their end, are attributes; 0: none */
 	bool		has_data;
-	uint64		first_seq;		/* ANNOUNCE: of the first name; each name is after its length, a
-								 * uint16, in data */
+	uint64		first_seq;		/* ANNOUNCE: number of the request for the first name */
 	union
 	{
 		lock_ask	ask;		/* the lock manager's kinds, ANNOUNCE */
 		struct
 		{
 			int64		rest_us;
-			int64		wait_us;	/* 0: without end */
+			int64		wait_us;	/* 0: transactions that have joined are never interrupted */
 		}			resign;		/* RESIGN */
 		dynamo_creation creation;	/* CREATE_TABLE */
 		struct
 		{
 			bool		released_only;
 			int			limit;
-			uint16		start_len;	/* the part of data_len that is the partition
-									 * key; 0: start at the beginning */
+			uint16		start_len;	/* bytes of the partition key, with which the data begins;
+									 * 0: start at the beginning of the table */
 		}			scan;		/* SCAN, QUERY: the name is a prefix of names */
 		struct
 		{
-			char		version[UUID_SIZE]; /* FORCE_RELEASE, REPLACE: its nonce; IDENTIFY: a new
-											 * identity */
-			char		expected[DYNAMO_VERSION_SIZE];	/* REPLACE: the item's digest; "":
-														 * only shows it */
+			char		version[UUID_SIZE]; /* FORCE_RELEASE, REPLACE: nonce of the write; IDENTIFY:
+											 * a new identity */
+			char		expected[DYNAMO_VERSION_SIZE];	/* the item's version; REPLACE: its
+														 * digest, or "" if the answer shall
+														 * only show the item */
 			bool		shared; /* FORCE_RELEASE: expected is the epoch of a shared lock */
 		}			write;		/* DELETE, FORCE_RELEASE, IDENTIFY, REPLACE */
 		struct
 		{
 			uint32		total;	/* QUEUE: bytes of all pieces */
-			uint32		offset; /* of this piece; QUEUE_MORE: in the reply */
+			uint32		offset; /* of this piece; QUEUE_MORE: of the piece of the reply */
 		}			queue;		/* QUEUE, QUEUE_MORE */
 	};
 } MailboxRequest;
@@ -192,7 +194,7 @@ typedef enum MailboxResult
 	/* Refused by the worker, without asking DynamoDB */
 	MAILBOX_GLOBAL_TABLE,		/* eventually consistent, and no Region is pinned;
 								 * failure.message: the Regions */
-	MAILBOX_OTHER_REGION,		/* the pinned one is not ours */
+	MAILBOX_OTHER_REGION,		/* locks are acquired in one Region, and this server's is another */
 	MAILBOX_NO_PLACE			/* no Region, endpoint or authorities; failure.message: why */
 } MailboxResult;
 
@@ -212,13 +214,13 @@ typedef struct MailboxItem
 {
 	dynamo_item item;			/* no pointer is set */
 	bool		unusable;		/* nobody can get the lock */
-	bool		has_data;		/* of item.data_len bytes, */
-	size_t		attributes_len; /* and attributes; 0: none.  Each comes if it fits, */
-	uint8		data[DYNAMO_DATA_MAX];	/* ... the data at the beginning, the attributes
-										 * at the end */
+	bool		has_data;		/* the item has data, of item.data_len bytes */
+	size_t		attributes_len; /* bytes of the item's additional attributes; 0: none */
+	uint8		data[DYNAMO_DATA_MAX];	/* the data at the beginning, the attributes at the
+										 * end, each of them only if it fits */
 	lock_mode	mode;
-	int32		permits;		/* in shared mode: the total, and who has them */
-	int			clusters;
+	int32		permits;		/* in shared mode: permits of all clusters together */
+	int			clusters;		/* in shared mode: how many clusters have an entry */
 	char		cluster[DYNAMO_ENTRIES_MAX][NAMEDATALEN];	/* names, UTF-8 */
 	int32		cluster_permits[DYNAMO_ENTRIES_MAX];
 } MailboxItem;
@@ -248,14 +250,14 @@ typedef struct LockRow
 typedef struct LockPage
 {
 	int64		epoch_us;		/* DynamoDB's clock at the answer, or less */
-	uint16		next_len;		/* of the partition key to continue after, and */
-	uint16		next_sort_len;	/* of its sort key; both 0: this is the end */
-	char		next[DYNAMO_NAME_MAX + DYNAMO_SORT_MAX];
+	uint16		next_len;		/* bytes of the partition key after which the next page begins */
+	uint16		next_sort_len;	/* bytes of the sort key; both 0: this page is the last */
+	char		next[DYNAMO_NAME_MAX + DYNAMO_SORT_MAX];	/* partition key, then sort key */
 	int			count;
 	LockRow		rows[FLEXIBLE_ARRAY_MEMBER];
 } LockPage;
 
-/* Of a reply that is larger than a slot. */
+/* A reply that is larger than a slot comes in pieces of so many bytes. */
 #define MAILBOX_PIECE_SIZE 8192
 
 typedef struct MailboxAnswer
@@ -278,14 +280,17 @@ typedef struct MailboxAnswer
 	};
 } MailboxAnswer;
 
-/* What a session waits for without a request: see session/deadlock.c. */
+/*
+ * What a session waits for without a request: for the end of a lease, or for a job of a queue.  See
+ * session/deadlock.c.
+ */
 typedef struct SlotWait
 {
-	shared64	since;			/* 0: for nothing */
-	uint32		lease_index;	/* for the end of this lease, or */
+	shared64	since;			/* when the wait began; 0: there is none */
+	uint32		lease_index;	/* the session waits for the end of this lease, */
 	uint32		lease_generation;
-	char		queue[QUEUE_NAME_MAX + 1];	/* for a job of this queue, */
-	uint64		resources;		/* and of these resources: a set of bits */
+	char		queue[QUEUE_NAME_MAX + 1];	/* unless this is not "": for a job of this queue */
+	uint64		resources;		/* the job is of one of these resources: a set of bits */
 } SlotWait;
 
 typedef struct MailboxSlot
@@ -298,12 +303,12 @@ typedef struct MailboxSlot
 	MailboxRequest request;
 	char		text[MAILBOX_REQUEST_TEXT]; /* the request's name, UTF-8, and data */
 	shared64	waiting_seq;	/* the last request that had to wait */
-	shared32	watch;			/* ... under this number */
-	shared64	waiting_place;	/* ... in this order */
+	shared32	watch;			/* number of the watch that says what this request waits for */
+	shared64	waiting_place;	/* rises from one waiting request to the next */
 	MailboxAnswer answer;
-	shared32	wants_jobs;		/* its session waits for jobs of a queue */
-	shared64	looked_at;		/* the last look at a queue's index, and at which one */
-	char		looked_for[QUEUE_NAME_MAX + 1];
+	shared32	wants_jobs;		/* the session waits for jobs of a queue */
+	shared64	looked_at;		/* when a session last looked at the index of a queue, */
+	char		looked_for[QUEUE_NAME_MAX + 1]; /* ... of this one */
 	SlotWait	wait;
 } MailboxSlot;
 
@@ -319,20 +324,22 @@ typedef struct HoldEntry
 {
 	shared32	changes;		/* of hold */
 	saved_hold hold;			/* session.generation 0: unused */
-	Oid			database;		/* its session's */
+	Oid			database;		/* of the hold's session */
 	mailbox_hold words;
-	shared64	untold_loss;	/* see report_loss.c; 0: told, or not held */
-	shared32	session_depth;	/* acquisitions, for the views */
-	shared32	xact_depth;
+	shared64	untold_loss;	/* the hold's mark, until its loss is told: see report_loss.c; then
+								 * 0 */
+	shared32	session_depth;	/* for the views: how often the lock was acquired for the */
+	shared32	xact_depth;		/* ... session, and for the transaction */
 } HoldEntry;
 
-/* A job that is finished by the worker, and what its session had for it. */
+/* A completed job, which the worker finishes, and the hold that its session had for it. */
 typedef struct FinishEntry
 {
 	queue_place place;
 	lockmgr_session session;
-	uint64		hold_seq;		/* the request that the session's hold was granted for, */
-	uint32		hold_index;		/* and the hold, which ends then; or LOCKMGR_NO_HOLD */
+	uint64		hold_seq;		/* the request for which that hold was granted */
+	uint32		hold_index;		/* the hold, which ends when the job is finished;
+								 * LOCKMGR_NO_HOLD: none does */
 } FinishEntry;
 
 /* Copies of entries, without their atomics. */
@@ -370,8 +377,8 @@ typedef struct Watch
 } Watch;
 
 /*
- * Where requests go.  The first worker that finds it writes it, and it stays
- * for as long as the server runs; url is "" before.
+ * Where requests go.  The first worker that finds the place writes it, and the place stays
+ * for as long as the server runs; before, url is "".
  */
 typedef struct SegmentPlace
 {
@@ -392,27 +399,28 @@ typedef struct SegmentTrouble
 /* What the worker knows of itself, for ddb_status; all 0 before it has started. */
 typedef struct WorkerStatus
 {
-	TimestampTz since;			/* start of the process; segment->owner is set */
+	TimestampTz since;			/* the worker's start; unless 0, segment->owner is set */
 	bool		has_place;		/* segment->place is set */
 	char		credentials[384];	/* where they come from, UTF-8; "": none */
 	int64		credentials_expire_s;	/* epoch seconds; 0: never, or unknown */
 	int64		last_reply;		/* the last good one, on our clock; 0: none yet */
-	epoch_clock clock;			/* DynamoDB's */
-	uint32		connections;	/* open ones */
-	char		proxy[320];		/* its URL, without user and password; "": none */
+	epoch_clock clock;			/* DynamoDB's time */
+	uint32		connections;	/* open connections to DynamoDB */
+	char		proxy[320];		/* the proxy's URL, without user and password; "": none */
 	char		http_library[64];	/* libcurl's name and version */
-	char		copy[DYNAMO_OWNER_SIZE];	/* see worker_cluster_copy.c; UTF-8 */
-	int64		copy_until;		/* it lives until then, by what is known of it; or 0 */
+	char		copy[DYNAMO_OWNER_SIZE];	/* ownerName of a copy of this cluster, UTF-8: see
+											 * worker_cluster_copy.c */
+	int64		copy_until;		/* the copy is known to live until then; 0: there is none */
 } WorkerStatus;
 
 /* What is counted for ddb_stats. */
 typedef enum SegmentEvent
 {
-	EVENT_ACQUIRED,				/* a session got a lease */
-	EVENT_BUSY,					/* ... or not: a try for a lock that is held */
-	EVENT_TIMED_OUT,			/* ... or not in time */
+	EVENT_ACQUIRED,				/* a session got a lock */
+	EVENT_BUSY,					/* a try did not get a lock, because somebody has it */
+	EVENT_TIMED_OUT,			/* a session waited, and did not get the lock in time */
 	EVENT_DEADLOCK,
-	EVENT_LOST_UNREACHABLE,		/* losses */
+	EVENT_LOST_UNREACHABLE,		/* losses, by their reason */
 	EVENT_LOST_TAKEN,
 	EVENT_LOST_RELEASED,
 	EVENT_LOST_DELETED,
@@ -420,16 +428,16 @@ typedef enum SegmentEvent
 	EVENT_LK001,				/* errors with these SQLSTATEs */
 	EVENT_LK002,
 	EVENT_JOB_PUSHED,
-	EVENT_JOB_CLAIMED,			/* by a session that got it: an attempt */
-	EVENT_JOB_COMPLETED,		/* DynamoDB has confirmed that */
-	EVENT_JOB_FAILED,			/* a session has put it back */
-	EVENT_JOB_DEAD,				/* it was tried too often */
+	EVENT_JOB_CLAIMED,			/* a session has got the job: each claim is an attempt */
+	EVENT_JOB_COMPLETED,		/* DynamoDB has confirmed that the job is finished */
+	EVENT_JOB_FAILED,			/* a session has put the job back */
+	EVENT_JOB_DEAD,				/* the job was tried too often */
 	EVENT_COUNT
 } SegmentEvent;
 
 /*
- * How long sessions waited for locks: bucket i counts waits under 4^i ms, the last the rest
- * (over 17 minutes).
+ * How long sessions waited for locks: bucket i counts waits under 4^i ms, the last one all longer
+ * waits (over 17 minutes).
  */
 #define SEGMENT_WAIT_BUCKETS 12
 
@@ -444,7 +452,7 @@ typedef struct SegmentLoss
 	char		why[DYNAMO_MESSAGE_SIZE + 128];
 } SegmentLoss;
 
-/* Latency histogram: bucket i counts calls under 2^i * 0.5 ms, the last the rest. */
+/* Latency: bucket i counts calls under 2^i * 0.5 ms, the last one all longer calls. */
 #define SEGMENT_BUCKETS 16
 
 typedef struct OpCounters
@@ -465,12 +473,12 @@ typedef struct Segment
 {
 	char		incarnation[UUID_SIZE]; /* made by the first worker, then fixed;
 										 * "" before */
-	char		owner[DYNAMO_OWNER_SIZE];	/* ownerName, made with it */
-	SegmentPlace place;			/* worker, before it answers the first call */
+	char		owner[DYNAMO_OWNER_SIZE];	/* ownerName, made together with incarnation */
+	SegmentPlace place;
 	uint32		max_leases;
 	uint32		max_sessions;	/* MaxBackends */
-	uint32		slots;			/* ... and those of the leaderships */
-	uint32		bell_words;		/* of segment_bells */
+	uint32		slots;			/* max_sessions, and the slots of the leaderships */
+	uint32		bell_words;		/* words of segment_bells */
 	leadership_entry leaderships[LEADERSHIPS_MAX];
 
 	/* The worker: its process number, or PG_UINT32_MAX when none runs. */
@@ -478,16 +486,17 @@ typedef struct Segment
 	shared32	worker_pid;
 	shared32	worker_starts;
 	bool		table_checked;	/* worker only: see lock/table_check.h */
-	shared64	queue_table_checked;	/* when; 0: not yet (session/queue_table_guard.c) */
-	shared64	queue_floor;	/* numbers of resources without a head begin above it, */
-	shared64	queue_floor_read;	/* ... as was read then; 0: not yet */
+	shared64	queue_table_checked;	/* when the queues' table was checked; 0: not yet
+										 * (session/queue_table_guard.c) */
+	shared64	queue_floor;	/* if a resource has no head, its jobs' numbers begin above this */
+	shared64	queue_floor_read;	/* when queue_floor was read; 0: not yet */
 	SegmentTrouble trouble;
 	SegmentTrouble renewal_failure;
 	shared32	spent;			/* of the budget of repetitions: see SegmentPay() */
-	int64		last_worker_start;	/* worker only, as is the next one */
-	int64		start_pause;	/* after it, before the next start */
-	uint64		waits;			/* worker only: so many began */
-	epoch_clock clock;			/* worker only: DynamoDB's */
+	int64		last_worker_start;	/* worker only: when the last worker started */
+	int64		start_pause;	/* worker only: the pause between that and the next start */
+	uint64		waits;			/* worker only: so many requests have begun to wait */
+	epoch_clock clock;			/* worker only: DynamoDB's time */
 	TimestampTz stats_since;
 
 	shared32	status_changes; /* of status */
@@ -503,7 +512,7 @@ typedef struct Segment
 	shared32	leases_held;
 	shared32	leases_detached;
 	shared32	waiters;
-	shared32	finish_news;	/* a place has become the worker's */
+	shared32	finish_news;	/* 1: sessions have passed jobs to finish to the worker */
 	queue_hint	hints[QUEUE_HINTS];
 	queue_memory memory[QUEUE_MEMORY];
 	OpCounters	ops[DYNAMO_OP_COUNT];
@@ -514,7 +523,7 @@ typedef struct Segment
  * shared_preload_libraries; else NULL.
  */
 extern Segment *segment;
-extern MailboxSlot *segment_slots;	/* [slots], sessions' by process number */
+extern MailboxSlot *segment_slots;	/* [slots]; a backend's number is its process number */
 extern LeaseEntry *segment_leases;	/* [max_leases] */
 extern HoldEntry *segment_holds;	/* [max_leases] */
 extern Watch *segment_watches;	/* [slots] */
@@ -522,27 +531,37 @@ extern pg_atomic_uint64 *segment_bells; /* [bell_words], one bit for each slot; 
 										 * full barrier */
 extern FinishEntry *segment_finishes;	/* [max_sessions] */
 
-/* The protocol's view of slots, leases and holds; it rings and wakes. */
+/* What the mailbox's protocol needs: where slots, leases and holds are, how to ring and to wake. */
 extern const mailbox segment_mailbox;
 
 /* Installs the shared memory hooks; from _PG_init while preloading. */
 extern void SegmentInstallHooks(void);
 
-/* For the worker.  DYNAMO_OK, of the segment's trouble: it repeats no requests any more. */
+/*
+ * For the worker: writes segment->trouble or segment->renewal_failure.  DYNAMO_OK in the former:
+ * the worker repeats no requests any more.
+ */
 extern void SegmentTell(SegmentTrouble *trouble, dynamo_status status, const char *message);
 
-/* When and why the last renewal failed, if one did since then: "3.0 s ago: ..."; static, or NULL. */
+/*
+ * When and why the last renewal failed, such as "3.0 s ago: ..."; static.  NULL if none has failed
+ * since the given time.
+ */
 extern const char *SegmentRenewalFailure(int64 since);
 
 /*
  * The budget of repetitions (base/backoff.h) of all calls that sessions repeat, and that the worker
- * repeats for them.  The lock manager has its own, because no trouble of the queues' table must put
- * off a renewal.  False: the caller waits for longer.  Only what is repeated for DynamoDB's sake pays.
+ * repeats for them.  The lock manager has a budget of its own, because trouble with the queues'
+ * table must not delay renewals.
+ *
+ * SegmentPay() pays for a call that has failed.  False: it cannot pay, so the caller must wait for
+ * longer before it repeats the call.  Only trouble of DynamoDB has a price, no refusal or conflict.
+ * SegmentEarn() earns for a call that has succeeded.
  */
 extern bool SegmentPay(dynamo_status status);
 extern void SegmentEarn(bool repeated);
 
-/* DYNAMO_OK if there is no trouble. */
+/* Reads segment->trouble.  DYNAMO_OK if the worker repeats no requests. */
 extern dynamo_status SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE]);
 
 /* For the worker. */
@@ -551,15 +570,15 @@ extern void SegmentPublishStatus(const WorkerStatus *status);
 /* For the views: may be interrupted. */
 extern void SegmentReadStatus(WorkerStatus *copy);
 
-/* Has the worker look for entries of segment_finishes.  Neither waits nor fails. */
+/* Makes the worker look for new jobs in segment_finishes.  Neither waits nor fails. */
 extern void SegmentRingFinish(void);
 
-/* An entry's place. */
+/* The place in an entry of segment_finishes (a queue_place_at).  arg: unused. */
 extern queue_place *SegmentFinishPlace(void *arg, uint32 index);
 
 /*
- * Does the worker end this hold, because its session has completed a job, and has nothing to
- * do for that any more?  arg: unused.
+ * Does a completed job name this hold?  Then the worker ends the hold, whatever the hold's session
+ * does (lockmgr_host.ends_hold).  arg: unused.
  */
 extern bool SegmentEndsHold(void *arg, uint32 hold_index, const saved_hold *hold);
 
@@ -572,27 +591,30 @@ extern void QueueHintTell(const char *queue, const char *resource, int64 attempt
 /* Counts an event where it happens.  No-op without the segment. */
 extern void SegmentCount(SegmentEvent event);
 
-/* Counts a wait that got the lock, or timed out, which began then (SegmentNow()). */
+/* Counts a wait that has got the lock, or has timed out.  began: on SegmentNow()'s clock. */
 extern void SegmentCountWait(int64 began);
 
 /* Copy a lease, or a hold; false if it is free.  For the views: may be interrupted. */
 extern bool SegmentReadLease(uint32 lease_index, LeaseCopy *copy);
 extern bool SegmentReadHold(uint32 hold_index, HoldCopy *copy);
 
-/* The same for who must not wait: false also while it is being written. */
+/* The same for callers that must not wait: false also while the worker writes the entry. */
 extern bool SegmentPeekLease(uint32 lease_index, LeaseCopy *copy);
 extern bool SegmentPeekHold(uint32 hold_index, HoldCopy *copy);
 
-/* Copies the slot's request if that waits for a lock, after an acquire or a try.  Does not wait. */
+/* Copies the slot's request, if that is an acquire or a try which waits.  Does not wait itself. */
 extern bool SegmentReadWaiter(uint32 slot, WaiterCopy *copy);
 
 /*
- * A hold of the lock that is valid, as far as this process can see: with this token, or any if
- * that is 0; only a detached one if wanted.
+ * Finds a hold on the lock, with this token or, if token is 0, with any.  detached: only a detached
+ * one.  The hold may be lost already.
  */
 extern bool SegmentFindHold(const char *name, int64 token, bool detached, HoldCopy *found);
 
-/* When the last of the holds on the lease ends by its limit; PG_INT64_MAX: one has none. */
+/*
+ * When the last of the holds on the lease ends by its limit (must_end).  PG_INT64_MAX: one of them
+ * has no limit, or there is no hold.
+ */
 extern int64 SegmentHoldsEnd(uint32 lease_index, uint32 lease_generation);
 
 /* Copies a leadership; its state may be LEADERSHIP_NONE. */
