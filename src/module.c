@@ -3,10 +3,10 @@
  * module.c
  *	  Module initialization: settings, shared memory, hooks, the worker.
  *
- * Hardly anything is set up unless the server preloads the library, because shared
- * memory must be requested at server start.  Without that, the library can still
- * be loaded: CREATE EXTENSION works, and it and the functions report which line is
- * missing (ErrorsNotPreloaded).  DROP EXTENSION keeps tokens and jobs there, too.
+ * The server must preload the library, because shared memory must be requested at server start.
+ * If the library is loaded later, only the check of DROP EXTENSION, which keeps tokens and jobs, is
+ * set up.  CREATE EXTENSION works then, but warns which line postgresql.conf lacks, and functions
+ * fail with the same words (ErrorsNotPreloaded).
  *
  *-------------------------------------------------------------------------
  */
@@ -30,9 +30,12 @@ PG_MODULE_MAGIC;
 extern PGDLLEXPORT void _PG_init(void);
 
 /*
- * The worker loads this very file, which may have been preloaded by a path where the
- * server does not look for libraries.  A path that is too long for a worker is left to
- * that search.  (Every library has a _PG_init, and one's reference may lead to another's.)
+ * The name by which the worker loads the library: the path of this very file, because the server
+ * may have preloaded it from a folder in which it does not look for libraries.  Only if the path is
+ * too long for a BackgroundWorker, the server has to look for "ddblock".
+ *
+ * dladdr() gets the address of a static function.  That of _PG_init might be another library's,
+ * because every library has a function of this name.
  */
 static const char *
 library_name(size_t size)
@@ -54,8 +57,9 @@ register_worker(void)
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 
 	/*
-	 * Restart at once: the sessions' leases expire while no worker renews them.
-	 * The worker itself waits if it was started less than a second ago.
+	 * The postmaster restarts the worker at once, because the sessions' leases expire while no
+	 * worker renews them.  A worker whose last start was a short time ago waits by itself
+	 * (slow_down_starts() in worker.c).
 	 */
 	worker.bgw_restart_time = 0;
 	strlcpy(worker.bgw_library_name, library_name(sizeof(worker.bgw_library_name)),

@@ -3,8 +3,8 @@
  * compat.h
  *	  What differs between PostgreSQL 15, 16, 17, 18 and 19.
  *
- * The only file that tests PG_VERSION_NUM.  The names below are
- * those of the newest version, or say what they do.
+ * No other file tests PG_VERSION_NUM.  The names below are those of PostgreSQL's newest version,
+ * or have the prefix Compat.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +29,7 @@
 #include "varatt.h"
 #endif
 
-/* get_database_name() */
+/* This header declares get_database_name(). */
 #if PG_VERSION_NUM >= 190000
 #include "utils/lsyscache.h"
 #else
@@ -54,7 +54,10 @@
 #define CompatMyLxid() (MyProc->lxid)
 #endif
 
-/* The leader of such a worker stops it by the signal that interrupt.c uses. */
+/*
+ * Is this process a parallel apply worker of logical replication?  Its leader stops it by the
+ * signal that session/interrupt.c uses.
+ */
 #if PG_VERSION_NUM >= 160000
 #define CompatIsParallelApplyWorker() IsLogicalParallelApplyWorker()
 #else
@@ -75,7 +78,7 @@
 #define CompatCreateWaitEventSet(events) CreateWaitEventSet(TopMemoryContext, events)
 #endif
 
-/* The last parameter of ExecutorRun(), which came to nothing with 18. */
+/* The last parameter of ExecutorRun(), which version 18 removed. */
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_EXECUTE_ONCE_PARAMETER
 #define COMPAT_EXECUTE_ONCE
@@ -84,7 +87,7 @@
 #define COMPAT_EXECUTE_ONCE , execute_once
 #endif
 
-/* Goes before a declaration. */
+/* Goes before a declaration.  From 18 on, PostgreSQL has it. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn __attribute__((noreturn))
 #endif
@@ -101,7 +104,10 @@
 #define CompatBeginScan(rel, snapshot) table_beginscan(rel, snapshot, 0, NULL)
 #endif
 
-/* A lock that this session has, once more for the transaction; callers include storage/lock.h. */
+/*
+ * Takes one of PostgreSQL's locks that this session has already, once more, for the transaction.
+ * Callers include storage/lock.h.
+ */
 #if PG_VERSION_NUM >= 180000
 #define CompatLockAgain(tag, mode, local) LockAcquireExtended(tag, mode, false, true, true, local, false)
 #else
@@ -113,7 +119,7 @@
 #define INTERVAL_NOT_FINITE(i) (false)
 #endif
 
-/* All settings, defined or not. */
+/* All settings, also those that nobody has defined (placeholders). */
 static inline struct config_generic **
 CompatSettings(int *count)
 {
@@ -141,8 +147,8 @@ CompatSettingFile(const char *name)
 }
 
 /*
- * Appends "waiting" to the process title, and takes it back, with what the first
- * one returned.
+ * Appends "waiting" to the process title.  CompatHideWaiting() removes it; "title" is what
+ * CompatShowWaiting() has returned.
  */
 static inline char *
 CompatShowWaiting(void)
@@ -171,7 +177,7 @@ CompatHideWaiting(char *title)
 #endif
 }
 
-/* What a setting's check hook allocates with. */
+/* A check hook of a setting allocates a new value with guc_strdup(). */
 #if PG_VERSION_NUM < 160000
 #define guc_strdup(elevel, src) strdup(src)
 #endif

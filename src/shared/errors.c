@@ -98,8 +98,11 @@ ErrorsKeys(int elevel, const dynamo_table_info *table)
 }
 
 /*
- * A failed call.  of_worker is UTF-8, as the message: if it failed for the credentials, where they
- * are from, for the detail; else another hint, or "".
+ * Raises the error of a failed call.  message and of_worker are UTF-8.  of_worker is "", or what
+ * the worker knows beside the message:
+ *
+ *	 - If the call has failed for its credentials: where these came from, for the detail.
+ *	 - Else: a hint, instead of the usual one.
  */
 pg_noreturn static void
 raise_failure(dynamo_op op, dynamo_status status, const char *message, const char *of_worker)
@@ -176,7 +179,10 @@ raise_refusal(const MailboxAnswer *answer)
 							"consistency."));
 }
 
-/* A session may learn of a loss long after it. */
+/*
+ * A renewal that failed within this time counts as the reason of a loss.  The time is long, because
+ * a session may learn of a loss long after it.
+ */
 #define FAILURE_AGE_US (600 * USECS_PER_SEC)
 
 const char *
@@ -231,7 +237,7 @@ ErrorsDetached(const char *lock)
 	ErrorsState(errmsg("lock \"%s\" is detached already", lock));
 }
 
-/* A try deals with BUSY itself: here it is the answer to a DETACH. */
+/* Callers that try deal with MAILBOX_BUSY themselves, so here it is the answer to a DETACH. */
 void
 ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 {

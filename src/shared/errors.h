@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * errors.h
- *	  What more than one file raises: codes, messages, details and hints in one place.
+ *	  Errors that more than one file raises: codes, messages, details and hints in one place.
  *
  * Lock names are given in the database's encoding; texts that come
  * from the worker are UTF-8 and hold no secrets.
@@ -20,8 +20,12 @@
 #define ERRCODE_DDBLOCK_STALE_TOKEN MAKE_SQLSTATE('L', 'K', '0', '0', '2')
 
 /*
- * The usual errors, at level ERROR: errmsg(), and more as in ereport().  An argument or a setting is wrong; what
- * is there now does not allow it; it is not supported; the session has no valid lease.
+ * The usual errors.  The arguments are errmsg() and, as in ereport(), errdetail() and so on.
+ *
+ *	 - ErrorsArgument: an argument or a setting is wrong.
+ *	 - ErrorsState: the state of a lock, of the table or of the server does not allow the call.
+ *	 - ErrorsUnsupported: ddblock does not support this.
+ *	 - ErrorsNoLease: the session has no valid lease (LK001).
  */
 #define ErrorsRaise(code, ...) ereport(ERROR, (errcode(code), __VA_ARGS__))
 #define ErrorsArgument(...) ErrorsRaise(ERRCODE_INVALID_PARAMETER_VALUE, __VA_ARGS__)
@@ -36,23 +40,23 @@
 /* The server has not preloaded the library.  At level WARNING, returns. */
 extern void ErrorsNotPreloaded(int elevel);
 
-/* Raises that unless the server has. */
+/* Raises that error, unless the server has preloaded the library. */
 extern void ErrorsRequirePreload(void);
 
-/* may_have_sent: the last worker may have sent the request, which is a write. */
+/* No worker runs.  may_have_sent: the last one may have sent the request, which is a write. */
 pg_noreturn extern void ErrorsNoWorker(bool may_have_sent);
 
 /*
- * No Region or endpoint is known, or, if it begins with the words below, no authorities:
- * problem says why.  At level LOG, returns.
+ * ddblock does not know where its lock table is or, if "problem" begins with NO_AUTHORITIES, which
+ * servers to trust.  problem: says why.  At level LOG, returns.
  */
 #define NO_AUTHORITIES "No usable certificate authorities"
 extern void ErrorsNoPlace(int elevel, const char *problem);
 
-/* True, after a report, if the lock table's keys are not those of the settings. */
+/* Do the lock table's keys differ from those in the settings?  If so, reports that first. */
 extern bool ErrorsKeys(int elevel, const dynamo_table_info *table);
 
-/* A call of the worker's, or past it: of this operation. */
+/* A call of this operation has failed, or gets no reply. */
 pg_noreturn extern void ErrorsTrouble(dynamo_op op, dynamo_status status, const char *message);
 
 /*
@@ -61,19 +65,19 @@ pg_noreturn extern void ErrorsTrouble(dynamo_op op, dynamo_status status, const 
  */
 pg_noreturn extern void ErrorsAnswer(const MailboxAnswer *answer, const char *lock);
 
-/* The session's lease is lost, or it never had one. */
+/* The session's lease on the lock is lost; the session does not hold the lock. */
 pg_noreturn extern void ErrorsLost(const char *lock, lease_loss loss);
 pg_noreturn extern void ErrorsNotHeld(const char *lock);
 
-/* The cluster has a hold of the lock besides. */
+/* The lock has a detached hold already, and cannot have another one. */
 pg_noreturn extern void ErrorsDetached(const char *lock);
 
-/* No hold of the lock has this token, any more. */
+/* The cluster has no hold on the lock with this token, or has it no longer. */
 pg_noreturn extern void ErrorsOtherToken(const char *lock, int64 token);
 
 /*
- * ddb_fence_check() or ddb_fence_check_shared() met a token that refuses this one; "whose" is
- * empty, or begins with a space.
+ * The token "given" is stale, because of the token "recorded" for the resource.  whose: "", or what
+ * the recorded token is, such as " of a shared lock", with a space before it.
  */
 pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, const char *whose,
 										  int64 given);
@@ -81,7 +85,7 @@ pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, c
 /* How a session holds a lock: the end of "It holds it ...". */
 extern const char *ErrorsModeName(lock_mode mode);
 
-/* Why, as a sentence. */
+/* Why a lease was lost, as a sentence. */
 extern const char *ErrorsLossReason(lease_loss loss);
 
 #endif							/* DDBLOCK_SHARED_ERRORS_H */

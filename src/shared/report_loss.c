@@ -21,7 +21,7 @@
 
 #define READS_MAX 1000
 
-/* A renewal that came too late was not confirmed in time. */
+/* Which event counts the loss?  LOSS_STOOD_STILL: no renewal was confirmed in time. */
 static SegmentEvent
 event_of(lease_loss loss)
 {
@@ -54,12 +54,12 @@ LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *nam
 	uint64		mark = mailbox_mark(session, seq);
 	uint32		changes;
 	int			pid = slot->pid;
-	const char *database = slot->database;	/* in UTF-8, as the user */
+	const char *database = slot->database;	/* in UTF-8, as is user */
 	const char *user = slot->user;
 
 	if (!shared_compare_exchange(&segment_holds[hold_index].untold_loss, &mark, 0))
 		return;
-	/* Only the worker tells the loss of a detached hold: its session may have gone. */
+	/* Only the worker tells the loss of a detached hold: the slot may be another session's. */
 	if (h->ends_at != 0)
 	{
 		pid = h->holder.pid;
@@ -69,8 +69,8 @@ LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *nam
 	SegmentCount(event_of(loss));
 
 	/*
-	 * For ddb_stats.  The number of changes is odd while one is made.  Of two losses
-	 * at the same moment, either is the last one: nobody waits.
+	 * Writes the loss for ddb_stats.  loss_changes is odd while a process writes one.  Then another
+	 * process does not write its own: of two losses at the same moment, either may be the last.
 	 */
 	changes = shared_read(&segment->loss_changes);
 	if (changes % 2 == 0 &&
@@ -93,7 +93,7 @@ LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *nam
 			 errhidestmt(true)));
 }
 
-/* Who notes one may be stopped while doing so: readers give up. */
+/* A process may be stopped while it writes a loss, so a reader does not try for ever. */
 bool
 LossLast(SegmentLoss *copy)
 {

@@ -30,7 +30,7 @@
 #include "shared/errors.h"
 #include "shared/settings.h"
 
-/* No ALTER SYSTEM: it would write them to a file that few people protect. */
+/* ALTER SYSTEM does not take secrets, because it writes to a file that few people protect. */
 #define SECRET_FLAGS \
 	(GUC_SUPERUSER_ONLY | GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_AUTO_FILE)
 #define PREFIX "ddblock."
@@ -41,7 +41,10 @@
 #define TABLE_ARN_MAX 1024
 #define OWNER_NAME_MAX 255
 
-/* Their defaults, because without preloading nobody sets them: some functions work all the same. */
+/*
+ * The variables have the settings' defaults already, because without preloading nobody defines the
+ * settings, and some functions work all the same.
+ */
 char	   *ddblock_region = "";
 char	   *ddblock_endpoint_url = "";
 char	   *ddblock_global_table_region = "";
@@ -114,8 +117,8 @@ static emit_log_hook_type prev_emit_log = NULL;
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 /*
- * Checks that a check hook cannot make, since it sees one setting only.  A value
- * without its key is an error, too: the name of the key may be mistyped.
+ * Checks what a check hook cannot check, because a hook sees only one setting.  A sort key's value
+ * without a sort key is an error, too: the name of the setting for the key may be mistyped.
  */
 static void
 check_keys(void)
@@ -187,7 +190,7 @@ check_table(char **newval, void **extra, GucSource source)
 	return refuse_place();
 }
 
-/* UTF-8 of min to max bytes, without control characters. */
+/* Is the text UTF-8 of min to max bytes, without control characters? */
 static bool
 plain_text(const char *text, size_t min, size_t max)
 {
@@ -395,12 +398,12 @@ check_secret(char **newval, void **extra, GucSource source)
 
 	if (empty == NULL)
 		return false;
-	*extra = *newval;			/* both are PostgreSQL's to free */
+	*extra = *newval;			/* PostgreSQL frees both */
 	*newval = empty;
 	return true;
 }
 
-/* PostgreSQL's own message would quote the value. */
+/* Sets a message of its own, because PostgreSQL's would quote the value, with the password. */
 static bool
 check_proxy(char **newval, void **extra, GucSource source)
 {
@@ -473,9 +476,9 @@ define_credentials(void)
 }
 
 /*
- * PostgreSQL ignores an invalid value in a file, or one that a role got while the
- * library was not preloaded, and the empty default allows everything.  So such a
- * value is taken: few names begin with it, or none.
+ * Accepts an invalid prefix from a file, or one that a role got while the library was not
+ * preloaded.  Otherwise PostgreSQL would ignore the value and use the default "", which allows all
+ * names.  Few names, or none, begin with an invalid prefix.
  */
 static bool
 check_lock_prefix(char **newval, void **extra, GucSource source)
@@ -594,7 +597,7 @@ check_leaderships(char **newval, void **extra, GucSource source)
 		GUC_check_errdetail("%s", wrong);
 		return false;
 	}
-	/* The separator is known: it is defined before, and does not change. */
+	/* ddblock.sort_separator has its value already, and does not change. */
 	while (leadership_list_next(&at, name, &wrong))
 	{
 		wrong = dynamo_name_wrong(&table, name, strlen(name));
@@ -641,8 +644,9 @@ hide_statement(ErrorData *edata)
 }
 
 /*
- * PostgreSQL only warns of a setting that nobody knows.  The default would then apply where another
- * value was meant, and locks in another table exclude nobody.
+ * Refuses settings such as ddblock.lock_tabel, of which PostgreSQL only warns.  The default would
+ * apply where another value was meant, and locks in another table than the other clusters' exclude
+ * nobody.
  */
 static void
 refuse_unknown(void)

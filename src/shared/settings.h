@@ -3,7 +3,7 @@
  * settings.h
  *	  The ddblock.* settings.
  *
- * Unit and meaning of each stand in settings.c, and in doc/settings.md.
+ * settings.c and doc/settings.md say what each setting means.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,7 +12,7 @@
 
 #include "dynamo/dynamo.h"
 
-/* Fixed at server start. */
+/* These settings are fixed at server start. */
 extern char *ddblock_region;
 extern char *ddblock_endpoint_url;
 extern char *ddblock_global_table_region;	/* "": none is pinned */
@@ -27,7 +27,7 @@ extern int	ddblock_max_leases;
 extern int	ddblock_superuser_reserved_leases;
 extern int	ddblock_max_connections;
 
-/* On reload. */
+/* These change on reload. */
 extern int	ddblock_connect_timeout;	/* ms */
 extern int	ddblock_request_timeout;	/* ms */
 extern int	ddblock_retry_timeout;	/* ms */
@@ -42,7 +42,7 @@ extern char *ddblock_secret_access_key;
 extern char *ddblock_session_token;
 extern char *ddblock_profile;
 extern char *ddblock_ca_file;
-extern char *ddblock_proxy;		/* "": the environment's; "none": none */
+extern char *ddblock_proxy;		/* "": as the environment says; "none": no proxy */
 
 /* Take a dead holder's lock over by DynamoDB's clock? */
 typedef enum ClockTakeover
@@ -55,12 +55,12 @@ typedef enum ClockTakeover
 extern int	ddblock_clock_takeover; /* a ClockTakeover */
 extern int	ddblock_clock_slack;	/* ms */
 
-/* A user's own. */
+/* Every user may set these. */
 extern int	ddblock_lease_duration; /* ms */
 extern double ddblock_safety_margin;	/* fraction of the lease, 0.05 .. 0.5 */
 extern char *ddblock_join_locks;	/* see lock/join_list.h; fixed at session start */
 
-/* A superuser's. */
+/* Superusers may set these. */
 typedef enum OnLeaseLost
 {
 	ON_LEASE_LOST_CANCEL,
@@ -72,11 +72,11 @@ extern int	ddblock_role_max_leases;	/* 0: no limit */
 extern char *ddblock_lock_prefix;	/* "": all names are allowed */
 extern int	ddblock_on_lease_lost;	/* an OnLeaseLost */
 extern bool ddblock_commit_guard;
-extern bool ddblock_release_on_rollback;
+extern bool ddblock_release_on_rollback;	/* every user may set this */
 
 extern void SettingsDefine(void);
 
-/* The lock table and its keys, for the codec. */
+/* The settings of the lock table and its keys, for src/dynamo. */
 extern dynamo_table SettingsTable(void);
 
 #endif							/* DDBLOCK_SHARED_SETTINGS_H */

@@ -19,24 +19,27 @@
 /* ----------------------------------------------------------------
  * report_loss.c: Each loss of a lease is counted and logged once.
  *
- * For the worker and for the session: the first to notice counts and logs.
+ * The worker or the session, whichever notices the loss first, counts and logs it.
  * ----------------------------------------------------------------
  */
 
-/* The worker sends it to a session that has lost a lease. */
+/*
+ * The worker sends this signal to a session that must look at its leases: one is lost, or its
+ * deadline comes sooner.
+ */
 #define LOSS_SIGNAL SIGUSR2
 
 #define LOSS_WHY_AT_MOST "the session was to hold it no longer (\"at_most\")"
 
 /*
- * Counts and logs that the lease under the hold that the session got for this
- * request is lost, unless that was done.  The name is in UTF-8.  Cannot fail, needs
- * no transaction.
+ * Counts and logs the loss of a lease, unless somebody has done that already.  hold_index: the
+ * hold that the session got for its request seq.  name is in UTF-8.  Cannot fail, and needs no
+ * transaction.
  */
 extern void LossTell(uint32 hold_index, lockmgr_session session, uint64 seq,
 					 const char *name, lease_loss loss, const char *why);
 
-/* A copy of the last one; false if there was none, or it is just being noted. */
+/* Copies the last loss.  False if there was none, or if a process is writing one. */
 extern bool LossLast(SegmentLoss *copy);
 
 /* ----------------------------------------------------------------
@@ -48,17 +51,21 @@ extern bool LossLast(SegmentLoss *copy);
 #define EPOCH_DIFFERENCE_US \
 	((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
 
-/* Epoch milliseconds, as written by anybody: false if 0 or out of reason. */
+/*
+ * Converts epoch milliseconds, which any client may have written.  False if they are not above 0,
+ * or not before the year 10000.
+ */
 extern bool TimesFromEpoch(int64 epoch_ms, TimestampTz *timestamp);
 
-/* A moment on the clock of leases, as seen by the wall clock now. */
+/* Converts a moment of SegmentNow()'s clock to the wall clock, as both clocks stand now. */
 extern TimestampTz TimesFromClock(int64 moment);
 
 extern Interval *TimesInterval(int64 microseconds);
 
 /*
- * Milliseconds, rounded up, but less than least if the interval is; false if it has months, which
- * have no fixed length, or is infinite.
+ * The interval in milliseconds, rounded up.  But an interval below "least" milliseconds is rounded
+ * down, to stay below: with least 2000, 1999.5 ms becomes 1999.  False if the interval has months,
+ * which have no fixed length, or is infinite.
  */
 extern bool TimesMilliseconds(const Interval *interval, int64 least, int64 *milliseconds);
 
@@ -73,23 +80,26 @@ extern char *TimesDuration(int64 milliseconds);
  * Lock names are global, so they travel as UTF-8 whatever the
  * encoding of the database at either end.  Under SQL_ASCII the bytes are taken
  * for UTF-8.  Call inside a transaction (conversions are looked up in the
- * catalogs).  What they return is palloc'd, and ends with a NUL.
+ * catalogs).  What the functions return is palloc'd, and ends with a NUL.
  * ----------------------------------------------------------------
  */
 
-/* Exact: raises 22021 or 22P05 for what cannot be said. */
+/* The server's text as UTF-8.  Raises 22021 or 22P05 for text that cannot be converted. */
 extern char *Utf8FromServer(const char *text);
 
 /*
- * For what a program may act on: names, ids, owners, payloads.  Exact, or NULL if the
- * database's encoding cannot say it, or if it is not UTF-8.
+ * For what a program may act on: names, ids, owners, payloads.  Converts exactly.  NULL if the
+ * database's encoding lacks a character, or if the text is not UTF-8.
  */
 extern char *Utf8ToServer(const char *utf8);
 
-/* Utf8ToServer() can say all of UTF-8 in this database. */
+/* Can Utf8ToServer() convert all of UTF-8 in this database? */
 extern bool Utf8IsWhole(void);
 
-/* Utf8ToServer(), which reports as 22P05 or 22021 what cannot be said.  what: the value's name. */
+/*
+ * As Utf8ToServer(), but also reports text that cannot be converted, as 22P05 or 22021.  what: the
+ * value's name.
+ */
 extern char *Utf8ToServerOr(int elevel, const char *what, const char *utf8);
 
 /*
@@ -99,19 +109,19 @@ extern char *Utf8ToServerOr(int elevel, const char *what, const char *utf8);
 extern char *Utf8ToReader(const char *utf8);
 
 /*
- * For a message or the log: what others wrote, or a lock's name, with what could
- * end a line, steer a terminal or turn the text around as \xNN, byte by byte.
+ * Makes a lock's name, or what other clients wrote, harmless for a message or the log.  Characters
+ * that could end a line, steer a terminal or turn the text around become \xNN, byte by byte.
  * Needs no catalogs.  Takes UTF-8 or the server's encoding.
  */
 extern char *Utf8Quiet(const char *text);
 
-/* Utf8ToReader(), for a message. */
+/* Utf8Quiet(), then Utf8ToReader(). */
 extern char *Utf8ToMessage(const char *utf8);
 
-/* Of an item, for a message: owner "TEXT", or an owner without a name. */
+/* An item's owner, for a message: owner "TEXT", or an owner without a name. */
 extern const char *Utf8Owner(const char *text);
 
-/* The server's text, cut to fit; "" for NULL. */
+/* Copies the server's text as UTF-8, cut to fit.  NULL becomes "". */
 extern void Utf8Copy(char *dest, size_t size, const char *text);
 
 #endif							/* DDBLOCK_SHARED_SHARED_H */

@@ -13,7 +13,7 @@
 #include "shared/segment.h"
 #include "shared/shared.h"
 
-/* Start of the year 10000: a later time is not in this unit. */
+/* Start of the year 10000: a later time is in another unit than milliseconds. */
 #define EPOCH_MS_MAX INT64CONST(253402300800000)
 
 bool

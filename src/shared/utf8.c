@@ -17,7 +17,7 @@
 /* Longest character in any encoding, after any conversion. */
 #define CHARACTER_MAX (MAX_MULTIBYTE_CHAR_LEN * MAX_CONVERSION_GROWTH)
 
-/* Bytes that a report quotes of what cannot be converted. */
+/* A report quotes so many bytes of a text that cannot be converted. */
 #define QUOTE_MAX 200
 
 char *
@@ -65,7 +65,10 @@ Utf8ToServer(const char *utf8)
 	return NULL;
 }
 
-/* In ASCII: other characters as \65E5 or \+01F600, as in SQL's U&'...'; other bytes as \xNN. */
+/*
+ * Spells the text in ASCII: other characters as \65E5 or \+01F600, as in SQL's U&'...', and bytes
+ * that are no characters as \xNN.
+ */
 static char *
 spell(const char *utf8)
 {
@@ -118,9 +121,9 @@ Utf8ToServerOr(int elevel, const char *what, const char *utf8)
 }
 
 /*
- * Character by character, so that one bad character costs only itself.  Names
- * of databases and roles may be in any encoding, and what others wrote to
- * DynamoDB may be anything: so each character is verified first.
+ * Converts character by character, so that a bad character becomes a question mark, and the others
+ * are kept.  Each character is verified first, because names of databases and roles may be in any
+ * encoding, and what other clients wrote to DynamoDB may be anything.
  */
 static char *
 convert_readable(const char *text, int from, int to)
@@ -164,9 +167,9 @@ Utf8ToReader(const char *utf8)
 }
 
 /*
- * Bytes of the control character at the start of the text, or 0: ASCII's, C1
- * (U+0080 to U+009F), and of Unicode's those of direction (U+061C, U+200E,
- * U+200F, U+202A to U+202E, U+2066 to U+2069) and lines (U+2028, U+2029).
+ * How many bytes does the control character at the start of the text have?  0: there is none.
+ * Control characters are those of ASCII, C1 (U+0080 to U+009F), and those of Unicode for direction
+ * (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069) and lines (U+2028, U+2029).
  */
 static int
 steering_length(const unsigned char *text)
