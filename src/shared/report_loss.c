@@ -5,11 +5,12 @@
  *
  * The worker's timer and the session's expire at the same deadline, and either
  * process may be stopped, or gone, before it has reported the loss.  So each
- * hold in the directory has a mark for a loss that is not reported.  A
- * process that notices the loss tries to remove the mark; the one that succeeds
- * reports the loss.
+ * hold in the directory has a word (untold_loss) that contains the hold's mark until its loss is
+ * reported.  A process that notices the loss replaces the mark with 0, in one step with checking
+ * that the mark is there; if that succeeds, the process reports the loss.
  *
- * The mark is mailbox_mark(), which is unique: a later hold has another one.
+ * The mark is mailbox_mark(), which is unique.  So a process that is late does not report the loss
+ * of a later hold in the same entry.
  *
  *-------------------------------------------------------------------------
  */

@@ -177,23 +177,24 @@ typedef enum MailboxResult
 	MAILBOX_NO_MEMORY = LOCKMGR_NO_MEMORY,
 	MAILBOX_MISSING = LOCKMGR_MISSING,
 	MAILBOX_BAD_ITEM = LOCKMGR_BAD_ITEM,	/* failure.message */
-	MAILBOX_FAILED = LOCKMGR_FAILED,	/* failure; TABLE, too */
+	MAILBOX_FAILED = LOCKMGR_FAILED,	/* failure; answers other kinds of request, too */
 
-	/* TABLE */
+	/* Answers to TABLE, ANNOUNCE and RESIGN */
 	MAILBOX_DONE,				/* CREATE_TABLE, UPDATE_TTL, DELETE, FORCE_RELEASE, IDENTIFY,
-								 * REPLACE, ANNOUNCE */
+								 * REPLACE, ANNOUNCE, RESIGN */
 	MAILBOX_DESCRIBED,			/* DESCRIBE_TABLE: table */
 	MAILBOX_CHANGED,			/* DELETE, FORCE_RELEASE, IDENTIFY, REPLACE: not done; found: the
 								 * item */
 	MAILBOX_UNUSABLE,			/* REPLACE: not done; unusable: the item as it is now */
 
-	/* QUEUE, QUEUE_MORE, and TABLE's SCAN and QUERY */
+	/* Answers to QUEUE, QUEUE_MORE, and to TABLE with SCAN or QUERY */
 	MAILBOX_MORE,				/* the worker wants the next piece */
 	MAILBOX_REPLY,				/* piece: of the reply, or of a LockPage */
 
 	/* Refused by the worker, without asking DynamoDB */
-	MAILBOX_GLOBAL_TABLE,		/* eventually consistent, and no Region is pinned;
-								 * failure.message: the Regions */
+	MAILBOX_GLOBAL_TABLE,		/* the lock table is a global one with eventual consistency, and
+								 * no setting says in which Region locks are acquired;
+								 * failure.message: the Regions of its replicas */
 	MAILBOX_OTHER_REGION,		/* locks are acquired in one Region, and this server's is another */
 	MAILBOX_NO_PLACE			/* no Region, endpoint or authorities; failure.message: why */
 } MailboxResult;
@@ -231,8 +232,9 @@ typedef struct MailboxUnusable
 	char		why[DYNAMO_MESSAGE_SIZE];
 	char		digest[DYNAMO_DIGEST_SIZE];
 	bool		released;
-	bool		token_may_fall; /* no token is above the item's */
-	char		item[DYNAMO_DATA_MAX];	/* for people */
+	bool		token_may_fall; /* the item's token is unreadable or the highest possible, so the
+								 * next token may be lower than an earlier one */
+	char		item[DYNAMO_DATA_MAX];	/* the item as text, for people */
 } MailboxUnusable;
 
 /* A lock's item in a page. */
@@ -242,14 +244,14 @@ typedef struct LockRow
 	dynamo_item item;			/* no pointer is set */
 	lock_mode	mode;			/* how it is held */
 	int32		permits;		/* of a semaphore: how many are out */
-	bool		dead;			/* not released, but this cluster may take it over */
+	bool		dead;			/* the holder is dead: this cluster may take the lock over */
 	char		unusable[DYNAMO_MESSAGE_SIZE];	/* why nobody can get the lock, or "" */
 } LockRow;
 
 /* A page of lock items.  It travels in pieces. */
 typedef struct LockPage
 {
-	int64		epoch_us;		/* DynamoDB's clock at the answer, or less */
+	int64		epoch_us;		/* DynamoDB's time when the worker answered, or less */
 	uint16		next_len;		/* bytes of the partition key after which the next page begins */
 	uint16		next_sort_len;	/* bytes of the sort key; both 0: this page is the last */
 	char		next[DYNAMO_NAME_MAX + DYNAMO_SORT_MAX];	/* partition key, then sort key */
@@ -366,7 +368,7 @@ typedef struct WaiterCopy
 	char		database[NAMEDATALEN];
 	char		user[NAMEDATALEN];
 	MailboxRequest request;
-	uint64		place;			/* the order of the lock's queue */
+	uint64		place;			/* rises along the lock's queue */
 	char		name[DYNAMO_NAME_MAX + 1];
 } WaiterCopy;
 
@@ -403,7 +405,7 @@ typedef struct WorkerStatus
 	bool		has_place;		/* segment->place is set */
 	char		credentials[384];	/* where they come from, UTF-8; "": none */
 	int64		credentials_expire_s;	/* epoch seconds; 0: never, or unknown */
-	int64		last_reply;		/* the last good one, on our clock; 0: none yet */
+	int64		last_reply;		/* when the last good reply came (SegmentNow()); 0: none yet */
 	epoch_clock clock;			/* DynamoDB's time */
 	uint32		connections;	/* open connections to DynamoDB */
 	char		proxy[320];		/* the proxy's URL, without user and password; "": none */
@@ -485,7 +487,8 @@ typedef struct Segment
 	shared32	worker_procno;
 	shared32	worker_pid;
 	shared32	worker_starts;
-	bool		table_checked;	/* worker only: see lock/table_check.h */
+	bool		table_checked;	/* worker only: the lock table is fit, as far as known (see
+								 * lock/table_check.h) */
 	shared64	queue_table_checked;	/* when the queues' table was checked; 0: not yet
 										 * (session/queue_table_guard.c) */
 	shared64	queue_floor;	/* if a resource has no head, its jobs' numbers begin above this */

@@ -104,10 +104,10 @@ static char *shown_session_token;
 static char *shown_proxy;
 
 /*
- * A value that says where the locks are was invalid.  PostgreSQL only warns of
- * an invalid value in a configuration file, and uses the default: locks in
- * another table than the other clusters' would not exclude them.  So the server
- * does not start.
+ * A setting that says where the locks are has an invalid value, so the server does not start.
+ * PostgreSQL only warns of an invalid value in a configuration file, and uses the default.  But if
+ * this cluster had its locks in another table than the other clusters, the locks would not exclude
+ * those.
  */
 static bool place_refused = false;
 

@@ -14,7 +14,7 @@
 
 #include "shared/shared.h"
 
-/* Longest character in any encoding, after any conversion. */
+/* Bytes of the longest character in any encoding, after any conversion. */
 #define CHARACTER_MAX (MAX_MULTIBYTE_CHAR_LEN * MAX_CONVERSION_GROWTH)
 
 /* A report quotes so many bytes of a text that cannot be converted. */

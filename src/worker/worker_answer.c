@@ -124,7 +124,7 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 		case LOCKMGR_FAILED:
 			WorkerFillFailure(out, out->result, answer->op, answer->status, answer->message);
 			break;
-		default:				/* the result says it all */
+		default:				/* the answer has only its result */
 			break;
 	}
 	mailbox_end_answer(&segment_mailbox, answer->session, answer->seq);

@@ -149,7 +149,7 @@ conclude(Call *call)
 	pfree(call);
 }
 
-/* Called by the HTTP pool, outside of curl's own callbacks. */
+/* The HTTP pool calls this when a call has ended, outside of curl's own callbacks. */
 static void
 replied(void *arg, const http_reply *reply)
 {

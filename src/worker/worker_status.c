@@ -26,7 +26,7 @@ WorkerStatusInit(void)
 	SegmentTell(&segment->trouble, DYNAMO_OK, "");	/* ends what an earlier worker told */
 }
 
-/* A condition that is refused, as if somebody else holds the lock, is a good reply, too. */
+/* A reply that refuses a write's condition is good, too: mostly, somebody else has the lock. */
 void
 WorkerStatusReply(const dynamo_reply *reply)
 {
