@@ -92,7 +92,7 @@
 #define pg_noreturn __attribute__((noreturn))
 #endif
 
-/* What pqsignal() takes for "ignore". */
+/* pqsignal() ignores a signal with PG_SIG_IGN. */
 #if PG_VERSION_NUM < 190000
 #define PG_SIG_IGN SIG_IGN
 #endif

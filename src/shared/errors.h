@@ -40,7 +40,7 @@
 /* The server has not preloaded the library.  At level WARNING, returns. */
 extern void ErrorsNotPreloaded(int elevel);
 
-/* Raises that error, unless the server has preloaded the library. */
+/* Raises the error of ErrorsNotPreloaded(), unless the server has preloaded the library. */
 extern void ErrorsRequirePreload(void);
 
 /* No worker runs.  may_have_sent: the last one may have sent the request, which is a write. */

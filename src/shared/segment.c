@@ -113,7 +113,7 @@ attach_memory(void)
 			memset(piece, 0, size);
 		memcpy(pieces[i].place, &piece, sizeof(piece));
 	}
-	/* New memory is all 0; what else is to be set: */
+	/* New memory is all 0.  What begins with another value is set here. */
 	if (!found)
 	{
 		segment->max_leases = ddblock_max_leases;

@@ -644,9 +644,9 @@ hide_statement(ErrorData *edata)
 }
 
 /*
- * Refuses settings such as ddblock.lock_tabel, of which PostgreSQL only warns.  The default would
- * apply where another value was meant, and locks in another table than the other clusters' exclude
- * nobody.
+ * Refuses a ddblock setting that does not exist, such as a mistyped one.  PostgreSQL only warns of
+ * it, so the default would apply where another value was meant: and locks in another table than the
+ * other clusters' exclude nobody.
  */
 static void
 refuse_unknown(void)

@@ -287,7 +287,7 @@ ddblock_worker_main(Datum main_arg)
 
 		if (drain_deadline != 0)
 		{
-			/* The worker does not wait for the end of detached holds, which no session has. */
+			/* The worker does not wait for detached holds to end. */
 			bool		nothing_held = shared_read(&segment->leases_in_use) <=
 				shared_read(&segment->leases_detached);
 
