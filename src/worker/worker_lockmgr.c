@@ -98,7 +98,7 @@ log_veto(const dynamo_reply *reply)
 				 errhint("Synchronize this machine's clock.")));
 }
 
-/* Notes why a renewal has failed: the message about a lost lease says that of the last one. */
+/* Notes why a renewal has failed, for the message about a lease that is lost later. */
 static void
 note_failure(const WorkerCall *call, const dynamo_reply *reply)
 {
