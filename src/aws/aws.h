@@ -242,7 +242,7 @@ extern bool aws_own_endpoint(const char *name, const char *region, bool fips,
  * clocks differ by a little.  A Date that contradicts that interval, too, takes a
  * vote away.  With EPOCH_VOTES the other interval is believed; a reply that agrees
  * with the believed interval clears the votes.  As long as the wall clock contradicts the
- * other interval, too, the votes must come in the course of EPOCH_DOUBT_US: several Dates
+ * other interval, too, the votes must span at least EPOCH_DOUBT_US: several Dates
  * in a row may be wrong, and the machine right.  Not so if DynamoDB has refused the first signature,
  * which had the wall clock's time: what changes Dates on the way checks no signatures.
  * ----------------------------------------------------------------
