@@ -109,6 +109,12 @@ foreach my $sql ('BEGIN; LOCK ddb_remote IN ACCESS EXCLUSIVE MODE', q{UPDATE ddb
 	like($err, qr/ERROR: +42501: /, "at the lock server: $sql");
 }
 
+$locks->safe_psql('postgres', page_sql('CREATE ROLE shop') =~ s/\bshop\b/bank/gr);
+is($locks->safe_psql('postgres', q{
+	SELECT array_agg(replace(c, rolname, 'X') ORDER BY c) FILTER (WHERE c !~ '^temp_file_limit')
+	FROM pg_db_role_setting JOIN pg_roles r ON r.oid = setrole, unnest(setconfig) c GROUP BY setrole})
+	=~ s/(.*)\n\1//r, '', 'the page gives roles the same settings as the script of the image');
+
 # Who may create functions where the script is installed becomes nobody else.
 $shop->safe_psql('postgres', 'CREATE ROLE mallory');
 foreach my $how ('psql', 'psql without -1', 'extension')
@@ -176,7 +182,7 @@ as_admin(q{ALTER USER MAPPING FOR PUBLIC SERVER ddblock OPTIONS (ADD password 's
 my $hba = $locks->data_dir . '/pg_hba.conf';
 my $lines = slurp_file($hba);
 unlink $hba;
-append_to_file($hba, "hostssl all all 127.0.0.1/32 trust\n$lines");
+append_to_file($hba, $lines =~ s/scram-sha-256/trust/r);
 $locks->reload;
 fails('somebody who poses as the lock server', qr/ERROR: +08001: .*channel binding required/s);
 unlink $hba;

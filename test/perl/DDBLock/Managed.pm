@@ -17,8 +17,8 @@ DDBLock::Managed - lock servers, and clusters without ddblock that use them
 
 =item lock_server($name, %options)
 
-A cluster with ddblock as doc/recipes/managed.md sets one up: TLS, a password, the role "shop".
-Options as new_cluster() has them.
+A cluster with ddblock that doc/packaging/lock-server.sh has made a lock server: TLS, a password,
+the role "shop".  Option: conf, as new_cluster() has it.
 
 =item managed_cluster($name, @lock_servers)
 
@@ -53,46 +53,19 @@ use DDBLock::Test;
 use parent 'Exporter';
 our @EXPORT = qw(lock_server managed_cluster connect_to app script page_sql);
 
-my $certificate;
-
-# Any certificate will do: the password proves who the server is.
-sub _make_certificate
-{
-	my $dir = PostgreSQL::Test::Utils::tempdir();
-
-	system(qw(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=locks),
-		'-out', "$dir/server.crt", '-keyout', "$dir/server.key") == 0 or die "openssl failed\n";
-	chmod 0600, "$dir/server.key";
-	return $dir;
-}
-
 sub lock_server
 {
 	my ($name, %options) = @_;
-
-	$certificate //= _make_certificate();
 	my $conf = $options{conf} // '';
-	my $node = new_cluster($name, %options, start => 0, conf => $conf . <<"CONF");
-listen_addresses = '127.0.0.1'
-ssl = on
-ssl_cert_file = '$certificate/server.crt'
-ssl_key_file = '$certificate/server.key'
-password_encryption = 'scram-sha-256'
-client_connection_check_interval = '2s'
-CONF
-	my $hba = $node->data_dir . '/pg_hba.conf';
-	my $lines = slurp_file($hba);
+	my $secrets = PostgreSQL::Test::Utils::tempdir();
+	my $node = new_cluster($name, %options, extension => 0, conf => "listen_addresses = '127.0.0.1'\n$conf");
 
-	unlink $hba;
-	append_to_file($hba, "hostssl all all 127.0.0.1/32 scram-sha-256\n$lines");
-	$node->start;
-	$node->safe_psql('postgres', q{
-		CREATE EXTENSION ddblock;
-		SELECT ddb_role_setup('ddblock_user')});
-	$node->safe_psql('postgres', page_sql('CREATE ROLE shop'));
+	append_to_file("$secrets/shop", 'secret');
+	local @ENV{qw(LOCK_ROLES LOCK_SECRETS PGDATA)} = ('shop', $secrets, $node->data_dir);
+	$node->command_ok([ 'doc/packaging/lock-server.sh' ], "$name: it is a lock server now");
+	$node->restart;
 	$node->safe_psql('postgres', 'SELECT ddb_lock_table_create()')
-	  unless $node->safe_psql('postgres', q{SELECT lock_table FROM ddb_status}) eq ''
-	  || (dynamodb->try_call('DescribeTable', { TableName => dynamodb->table }))[0] == 200;
+	  unless (dynamodb->try_call('DescribeTable', { TableName => dynamodb->table }))[0] == 200;
 	return $node;
 }
 
