@@ -3,8 +3,9 @@
  * credential_chain.c
  *	  Finds out where the AWS credentials come from.
  *
- * If a source has nothing, the next is tried.  If it is invalid, the search ends: otherwise
- * we would silently use other credentials than the configured ones.
+ * If a source has no credentials, the next source is tried.  If a source is invalid (a key without
+ * its secret, for example), the search ends: otherwise ddblock would silently use other credentials
+ * than the configured ones.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,7 +37,7 @@ find_in_environment(const aws_search *s)
 	return aws_plan_environment(s);
 }
 
-/* EKS sets these variables: IAM roles for service accounts. */
+/* The variables are those that EKS sets for "IAM roles for service accounts". */
 static aws_found
 find_web_identity(const aws_search *s)
 {
@@ -55,7 +56,10 @@ find_web_identity(const aws_search *s)
 	if (aws_get_variable(env, "AWS_ROLE_ARN") == NULL)
 		return aws_broken(s, "web identity: AWS_WEB_IDENTITY_TOKEN_FILE is set "
 						  "but AWS_ROLE_ARN is not");
-	/* An ARN that does not fit becomes "", which is none; a name that is cut is still too long. */
+	/*
+	 * aws_plan_role() refuses texts that are too long: an ARN that does not fit is "" here, and a
+	 * session name that is cut still has more than 64 characters.
+	 */
 	(void) aws_get_either(s->profile, "AWS_ROLE_ARN", NULL, role->arn, sizeof(role->arn));
 	snprintf(role->session_name, sizeof(role->session_name), "%s",
 			 session_name != NULL ? session_name : "");
@@ -67,7 +71,7 @@ find_web_identity(const aws_search *s)
 	return aws_to_fetch(s, &aws_fetch_web_identity, "web identity, role %.300s", role->arn);
 }
 
-/* In the order in which they are tried. */
+/* The sources, in the order in which they are tried. */
 static aws_found (*const sources[]) (const aws_search *s) = {
 	find_in_settings,
 	find_in_environment,
@@ -103,7 +107,7 @@ aws_make_plan(const aws_profile *profile, aws_plan *plan, char *error, size_t er
 		words[0] = '\0';
 		result = sources[i] (&s);
 	}
-	/* Roles are assumed at the STS of the Region. */
+	/* Roles are assumed with the Region's STS. */
 	if (result == AWS_FOUND &&
 		(plan->role_count > 0 || plan->fetcher == &aws_fetch_web_identity) &&
 		(aws_find_region(profile, plan->sts_region, sizeof(plan->sts_region),

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * endpoint.c
- *	  Finds region and endpoint: settings, then environment, then the shared
- *	  config and credentials files.
+ *	  Finds Region and endpoint: in the settings, then in the environment, then in the
+ *	  shared config and credentials files.
  *
- * Precedence: AWS SDKs and Tools Reference Guide, "AWS Region" and
- * "Service-specific endpoints".  Unusable files are an error: with another region
- * or endpoint, locks would be kept in another table.
+ * The precedence is that of the AWS SDKs and Tools Reference Guide, "AWS Region" and
+ * "Service-specific endpoints".  Unusable files are an error: they may name another Region or
+ * endpoint, and then the locks would be kept in another table.
  *
  *-------------------------------------------------------------------------
  */
@@ -79,22 +79,26 @@ aws_find_region(const aws_profile *profile, char *region, size_t size,
  * ----------------------------------------------------------------
  */
 
-/* What a service lets one choose, and ddblock does not do. */
+/*
+ * A choice that SDKs offer for a service, of which ddblock supports some values only.  Example:
+ * with AWS_STS_REGIONAL_ENDPOINTS=legacy, SDKs use a global endpoint.
+ */
 typedef struct choice
 {
 	const char *variable;
 	const char *property;
 	const char *supported[2];
-	const char *unsupported;	/* means nothing to other endpoints than Amazon's */
+	const char *unsupported;	/* a value that has no effect on endpoints other than Amazon's,
+								 * and is an error with Amazon's */
 	const char *refusal;
 } choice;
 
 static const struct
 {
-	const char *name;			/* for people */
+	const char *name;			/* for messages */
 	const char *variable;
-	const char *section;		/* in the services section */
-	const char *host;			/* the first part of Amazon's own */
+	const char *section;		/* the property of the services section that has its endpoint_url */
+	const char *host;			/* how the host name of Amazon's own endpoint begins */
 	choice		choice;
 }			services[] = {
 	[AWS_DYNAMODB] = {"DynamoDB", "AWS_ENDPOINT_URL_DYNAMODB", "dynamodb", "dynamodb", {
@@ -121,7 +125,10 @@ aws_drop_slash(char *url)
 		url[len - 1] = '\0';
 }
 
-/* "" if none is configured, or all are ignored; false if it cannot be used. */
+/*
+ * Writes the configured URL, or "" if none is configured or "ignore" is set.  Returns false if the
+ * URL is too long, or if there is no such services section as the profile names.
+ */
 static bool
 copy_configured_endpoint(const aws_profile *profile, aws_service service, bool ignore,
 						 char *url, size_t size)
@@ -153,6 +160,7 @@ copy_configured_endpoint(const aws_profile *profile, aws_service service, bool i
 	return aws_profile_get(profile, "endpoint_url", url, size) != INI_TOO_LONG;
 }
 
+/* amazons: an endpoint of Amazon's is used. */
 static bool
 is_supported(const aws_profile *profile, const choice *of, bool amazons)
 {
@@ -167,7 +175,7 @@ is_supported(const aws_profile *profile, const choice *of, bool amazons)
 	return value[0] == '\0' || (!amazons && strcasecmp(value, of->unsupported) == 0);
 }
 
-/* Returns what is wrong, or NULL. */
+/* Writes the URL, and returns NULL; or returns what is wrong. */
 static const char *
 choose_endpoint(const aws_profile *profile, aws_service service, char *region,
 				char *url, size_t size)
@@ -215,7 +223,7 @@ aws_find_endpoint(const aws_profile *profile, aws_service service, char *region,
 	const char *wrong;
 
 	url[0] = '\0';
-	/* Beside the setting, files that cannot be used count as empty: they choose nothing. */
+	/* Unusable files do not matter if the setting names the endpoint: the files choose nothing. */
 	if (profile->unusable[0] != '\0' &&
 		(service != AWS_DYNAMODB || !aws_is_set(profile->settings.endpoint_url)))
 		return refuse(error, error_size, "shared files", profile->unusable);

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * endpoint_url.c
- *	  Reads the endpoint's URL: scheme://host[:port][/].
+ *	  Checks URLs of endpoints and proxies: scheme://host[:port][/].
  *
- * Stricter than RFC 3986: curl reads what it accepts in the same way, so the
- * signed Host header names the server that curl connects to.
+ * It is stricter than RFC 3986: of the URLs that it accepts, curl finds the same host and port.  So
+ * the signed Host header names the server that curl connects to.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,7 +17,7 @@
 
 #define HOST_MAX 253			/* the longest DNS name */
 
-/* Length of "http://" or "https://", else 0. */
+/* The length of "http://" or "https://" at the start of url; 0: neither. */
 static size_t
 read_scheme(const char *url)
 {
@@ -26,7 +26,7 @@ read_scheme(const char *url)
 	return strncasecmp(url, "http://", 7) == 0 ? 7 : 0;
 }
 
-/* Length of "[" IPv6 address "]", else 0. */
+/* The length of "[ADDRESS]" at the start of text, with a valid IPv6 address; 0: there is none. */
 static size_t
 read_ipv6(const char *text)
 {
@@ -93,7 +93,7 @@ aws_is_local_host(const char *host)
 	{
 		size_t		len = strlen(names[i]);
 
-		/* Nothing follows the name, or a port or a path. */
+		/* The end of the text, a port or a path must follow; strchr() finds the final NUL, too. */
 		if (strncasecmp(host, names[i], len) == 0 && strchr(":/?", host[len]) != NULL)
 			return true;
 	}
@@ -105,8 +105,8 @@ aws_is_local_host(const char *host)
 }
 
 /*
- * Length of what may be a user and a password, in a URL's own encoding.  With a control
- * character among them, curl would silently use no proxy.
+ * The number of characters at the start of text that may be a user and a password, in a URL's
+ * encoding.  A control character (%00 to %1F) ends them: curl would silently use no proxy.
  */
 static size_t
 read_user(const char *text)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * epoch_clock.c
- *	  DynamoDB's time, from the Dates of its replies.  The rule is in aws.h.
+ *	  DynamoDB's time, from the Dates of its replies.  aws.h has the rules.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,12 +9,13 @@
 
 #define SECOND INT64_C(1000000)
 
-/* A server's time() may lag by this: it may advance in ticks. */
+/* A server's time() may lag behind its clock by one tick of the kernel. */
 #define TICK INT64_C(10000)
 
-/* Start of the year 10000: Dates end there, and no sum overflows. */
+/* The start of the year 10000, in epoch seconds.  Smaller Dates cause no overflow. */
 #define DATE_MAX INT64_C(253402300800)
 
+/* The interval at the time "now": wider by the drift since it was computed. */
 static epoch_interval
 widened(const epoch_clock *clock, epoch_interval interval, int64_t now)
 {
@@ -28,7 +29,7 @@ widened(const epoch_clock *clock, epoch_interval interval, int64_t now)
 	return interval;
 }
 
-/* Distance between the two; 0: they overlap. */
+/* The distance between the two intervals; 0: they overlap. */
 static int64_t
 gap(epoch_interval a, epoch_interval b)
 {
@@ -37,6 +38,7 @@ gap(epoch_interval a, epoch_interval b)
 	return b.low > a.high ? b.low - a.high : 0;
 }
 
+/* The intersection of two intervals that overlap. */
 static epoch_interval
 common(epoch_interval a, epoch_interval b)
 {
@@ -71,7 +73,7 @@ believe(epoch_clock *clock, epoch_interval interval)
 	clock->votes = 0;
 }
 
-/* A reply that contradicts the believed interval.  Servers' clocks differ by a little. */
+/* Counts a Date that contradicts the believed interval: seen is the Date's own interval. */
 static void
 vote(epoch_clock *clock, epoch_interval seen, int64_t sent, int64_t wall_offset)
 {
@@ -80,7 +82,7 @@ vote(epoch_clock *clock, epoch_interval seen, int64_t sent, int64_t wall_offset)
 	if (clock->votes > 0 && gap(other, seen) <= EPOCH_STEP_US)
 	{
 		if (sent < clock->other.at)
-			return;				/* perhaps the same error: not a further vote */
+			return;				/* both Dates may have the same cause: not a further vote */
 		if (clock->votes < EPOCH_VOTES)
 			clock->votes++;
 		clock->other = gap(other, seen) == 0 ? common(other, seen) : seen;
@@ -92,7 +94,7 @@ vote(epoch_clock *clock, epoch_interval seen, int64_t sent, int64_t wall_offset)
 		clock->votes_since = seen.at;
 	}
 	else
-		clock->votes--;			/* the contradictions disagree */
+		clock->votes--;			/* seen contradicts the other interval, too */
 	if (clock->votes >= EPOCH_VOTES &&
 		(is_near_wall_clock(clock->other, wall_offset) || (!clock->known && clock->wall_refused) ||
 		 seen.at - clock->votes_since >= EPOCH_DOUBT_US))
@@ -130,7 +132,7 @@ epoch_clock_reply(epoch_clock *clock, int64_t date_s, int64_t sent, int64_t rece
 	if (gap(now, seen) == 0)
 		believe(clock, common(now, seen));
 	else if (gap(now, seen) <= EPOCH_STEP_US)
-		believe(clock, seen);	/* its clock was stepped, or ours stood still */
+		believe(clock, seen);	/* the server's clock was stepped, or ours stood still */
 	else
 		vote(clock, seen, sent, wall_offset);
 }

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * fetch.c
- *	  Fetches the credentials of a plan: first what it begins with, then role after role.
+ *	  Fetches the credentials of a plan: first those of its source, then role after role.
  *
- * A request that was not answered, or answered with a server's error, is repeated
- * a few times: at once, or after a pause if a server answers but does not want to.  The
- * worker repeats the whole later.
+ * A request that got no reply is repeated at once.  A request that the server refused for the
+ * moment (HTTP 5xx, throttling) is repeated after a pause.  After a few attempts the fetch fails;
+ * the worker starts another one later.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,7 +35,7 @@ aws_fetch_begin(aws_fetch *fetch)
 	start_fetcher(fetch, fetch->plan.fetcher);
 }
 
-/* With the sources that were tried before it. */
+/* Completes the error with the source, and with why the sources before it had no credentials. */
 static aws_step
 failed(aws_fetch *fetch)
 {
@@ -66,11 +66,11 @@ aws_fetch_next(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 	return fetch->errand.method == NULL ? AWS_STEP_PROCESS : AWS_STEP_HTTP;
 }
 
-/* Might the same request be answered a moment later? */
+/* Has an errand failed that might succeed if it was repeated a moment later? */
 static bool
 may_pass(const aws_fetch *fetch, const aws_result *result)
 {
-	/* STS sends these with the HTTP status 400. */
+	/* STS sends these error codes with HTTP status 400. */
 	static const char *const codes[] = {
 		"Throttling", "ThrottlingException", "RequestLimitExceeded", "IDPCommunicationError"
 	};
@@ -99,7 +99,7 @@ aws_fetch_result(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 
 	if (metadata && fetch->plan.from.metadata.attempts > 0)
 		most = fetch->plan.from.metadata.attempts;
-	/* Where nobody answers for metadata, the machine may be no instance. */
+	/* If the metadata service does not answer, the machine is probably no instance. */
 	fetch->may_pass = again && (result->done || !metadata);
 	fetch->pause_ms = 0;
 	if (++fetch->tries < most && again)

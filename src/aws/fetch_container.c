@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * fetch_container.c
- *	  Credentials of a container: ECS, EKS Pod Identity.
+ *	  Fetches the credentials of a container: ECS, EKS Pod Identity.
  *
  *-------------------------------------------------------------------------
  */

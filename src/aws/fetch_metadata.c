@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * fetch_metadata.c
- *	  Credentials of the EC2 instance's role, or its Region: instance metadata, version 2.
+ *	  Fetches the credentials of the EC2 instance's role, or the instance's Region, from
+ *	  instance metadata, version 2 (IMDSv2).
  *
- * Three requests: for a token, for the name of the role, for its credentials.  Two for the
- * Region.
+ * Credentials need three requests: step 0 asks for a token, step 1 for the name of the role, step 2
+ * for its credentials.  The Region needs two: step 0 asks for a token, step 1 for the Region.
  * Version 1, without a token, is never used.
  *
  *-------------------------------------------------------------------------
@@ -31,7 +32,7 @@ ask(aws_fetch *fetch)
 		aws_errand_header(fetch, "X-aws-ec2-metadata-token", fetch->token);
 }
 
-/* The first line of a successful reply that is text. */
+/* Copies the first line of a successful reply, and goes on to the next step. */
 static bool
 take_line(aws_fetch *fetch, const aws_result *result, const char *asked,
 		  char *line, size_t size)

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * fetch_process.c
- *	  Credentials that a command prints: credential_process.
+ *	  Fetches credentials from a command that prints them: credential_process.
  *
  * No message shows the command or its output: both may contain secrets.  The caller logs the end of
- * its error output.
+ * the command's error output.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * fetch_sso.c
- *	  Credentials of a role of IAM Identity Center, for the token that "aws sso
- *	  login" has left in its cache.
+ *	  Fetches the credentials of a role of IAM Identity Center, with the access token that
+ *	  "aws sso login" has left in its cache.
  *
- * A token that has expired is exchanged for a new one, if the cache has what that
- * needs.  The new one is used once: the cache is not written.
+ * An access token that has expired is exchanged for a new one, if the cache has a refresh token and
+ * a client's registration.  The new token serves for one fetch: the cache is not written.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,6 +16,7 @@
 
 #define TIMEOUT_MS 10000
 
+/* Is the cache's time of this name over, or missing, or unreadable? */
 static bool
 expired(const aws_fetch *fetch, const cJSON *cache, const char *name)
 {
@@ -24,7 +25,7 @@ expired(const aws_fetch *fetch, const cJSON *cache, const char *name)
 	return text == NULL || aws_read_time(text) <= fetch->now_s;
 }
 
-/* The errand that exchanges the refresh token. */
+/* Prepares the errand that exchanges the cache's refresh token for an access token. */
 static bool
 ask_token(aws_fetch *fetch, const cJSON *cache)
 {
@@ -66,7 +67,10 @@ ask_credentials(aws_fetch *fetch)
 		aws_errand_header(fetch, "x-amz-sso_bearer_token", fetch->token);
 }
 
-/* Step 0 looks into the cache, step 1 has a token. */
+/*
+ * Step 0 reads the cache.  If the access token in it has expired, step 0 asks for a new one.
+ * Otherwise it goes on to step 1, which asks for credentials.
+ */
 static bool
 ask(aws_fetch *fetch)
 {

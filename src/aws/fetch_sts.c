@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * fetch_sts.c
- *	  Credentials of roles, from AWS's Security Token Service: AssumeRole, signed
- *	  with the credentials at hand, and AssumeRoleWithWebIdentity, unsigned.
+ *	  Fetches the credentials of roles from AWS's Security Token Service: AssumeRole, signed
+ *	  with the credentials of the step before, and AssumeRoleWithWebIdentity, unsigned.
  *
  * If STS refuses a signature because of its time, the refusal's Date shows how wrong
  * our time is, and the request is signed once more.
@@ -16,7 +16,7 @@
 
 #define TIMEOUT_MS 10000
 #define FORM "application/x-www-form-urlencoded"
-#define SKEW_S 240				/* STS accepts five minutes */
+#define SKEW_S 240				/* STS accepts signatures that are five minutes off */
 
 /* ----------------------------------------------------------------
  * Requests
@@ -96,7 +96,7 @@ ask_role(aws_fetch *fetch)
 static bool
 ask_web_identity(aws_fetch *fetch)
 {
-	char		token[20001];	/* STS takes no longer one */
+	char		token[20001];	/* STS accepts up to 20,000 characters */
 	bool		ok;
 
 	ok = aws_read_token(fetch, fetch->plan.from.web.token_file, token, sizeof(token)) &&
@@ -106,11 +106,11 @@ ask_web_identity(aws_fetch *fetch)
 }
 
 /* ----------------------------------------------------------------
- * Replies: a little XML, of which only the text of some elements matters
+ * Replies: XML, of which we need the text of some elements only
  * ----------------------------------------------------------------
  */
 
-/* The text of the first such element; false if there is none or it does not fit. */
+/* Copies the text of the first element of this name; false if there is none or it does not fit. */
 static bool
 get_element(const char *xml, const char *name, char *text, size_t size)
 {
@@ -146,7 +146,7 @@ take_reply(aws_fetch *fetch, const aws_result *result, const char *asked)
 
 		if (!result->done || !get_element(result->body, "Code", code, sizeof(code)))
 			return aws_fetch_succeeded(fetch, result, asked);
-		/* A message may quote signed headers, below its first line. */
+		/* A message may quote signed headers after its first line: keep that line only. */
 		get_element(result->body, "Message", message, sizeof(message));
 		message[strcspn(message, "\r\n")] = '\0';
 		return aws_fetch_fail(fetch, "%s: %s: %.500s", asked, code, message);
@@ -164,7 +164,7 @@ take_reply(aws_fetch *fetch, const aws_result *result, const char *asked)
 static bool
 take_role(aws_fetch *fetch, const aws_result *result)
 {
-	/* Has a refusal shown that our time is wrong?  Once only. */
+	/* Correct our time at most once, if a refusal's Date shows that it is wrong; then ask again. */
 	if (result->done && result->date_s != 0 && fetch->clock_error_s == 0 &&
 		(result->status == 400 || result->status == 403) &&
 		llabs(result->date_s - fetch->now_s) >= SKEW_S)

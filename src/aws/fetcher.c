@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * fetcher.c
- *	  What the ways to fetch credentials share.
+ *	  Functions that the ways to fetch credentials share.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,7 +40,7 @@ aws_errand_request(aws_fetch *fetch, const char *method, int timeout_ms,
 	return aws_fetch_fail(fetch, "URL is too long");
 }
 
-/* How many bytes from its start are printable ASCII. */
+/* The number of bytes at the start of text that are printable ASCII. */
 static size_t
 printable(const char *text, size_t len)
 {
@@ -119,7 +119,7 @@ aws_read_token(aws_fetch *fetch, const char *path, char *token, size_t size)
  * ----------------------------------------------------------------
  */
 
-/* Reads two digits; -1 if there are none. */
+/* The number that two digits at the start of text make; -1: there are no two digits. */
 static int
 read_two(const char *text)
 {
@@ -128,7 +128,7 @@ read_two(const char *text)
 	return (text[0] - '0') * 10 + text[1] - '0';
 }
 
-/* Reads what follows the time of day: *seconds is the offset from UTC. */
+/* Reads the time zone, which follows the time of day.  Sets *seconds to its offset from UTC. */
 static bool
 read_zone(const char *text, int *seconds)
 {
@@ -226,7 +226,7 @@ aws_take_json(aws_fetch *fetch, const char *asked, const cJSON *object,
 								aws_json_text(object, names[3]));
 }
 
-/* cJSON limits how deep it is. */
+/* The recursion is safe: cJSON parses no tree deeper than CJSON_NESTING_LIMIT. */
 static void
 wipe(cJSON *json)
 {

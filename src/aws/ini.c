@@ -3,8 +3,8 @@
  * ini.c
  *	  Reads the text of an AWS config or credentials file.
  *
- * A reader classifies the text line by line; the functions are loops over it.
- * The files are small and rarely read, so nothing is indexed.
+ * next_line() classifies one line after the other; each function loops over it.  The files are
+ * small and rarely read, so there is no index of sections or properties.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,21 +13,21 @@
 typedef enum line_kind
 {
 	LINE_END,					/* no more lines */
-	LINE_SECTION,				/* name */
-	LINE_PROPERTY,				/* name, value */
-	LINE_SUBPROPERTY,			/* name, value */
-	LINE_CONTINUATION,			/* value */
+	LINE_SECTION,				/* sets the reader's name */
+	LINE_PROPERTY,				/* sets name and value */
+	LINE_SUBPROPERTY,			/* sets name and value */
+	LINE_CONTINUATION,			/* of a property's value; sets value */
 	LINE_MALFORMED
 } line_kind;
 
 typedef struct reader
 {
-	ini_slice	rest;			/* not read yet */
-	int			line;			/* number of the last line read */
+	ini_slice	rest;			/* the text that is not read yet */
+	int			line;			/* the number of the last line read */
 	bool		in_section;
-	bool		in_property;	/* deeper lines belong to a property */
-	bool		nested;			/* ... as sub-properties: its value is empty */
-	size_t		indent;			/* of that property */
+	bool		in_property;	/* a line that is indented deeper belongs to a property, */
+	bool		nested;			/* ... as a sub-property, because the property's value is empty */
+	size_t		indent;			/* of the property's line */
 	ini_slice	name;
 	ini_slice	value;
 } reader;
@@ -79,7 +79,7 @@ slice_is_ignoring_case(ini_slice slice, const char *text)
 	return text[i] == '\0';
 }
 
-/* Splits at the first equals sign. */
+/* Splits a line into name and value; false if it is not "NAME = VALUE". */
 static bool
 split(reader *r, ini_slice line)
 {
@@ -211,7 +211,7 @@ ini_has_section(ini_slice text, const char *kind, const char *section)
 	return false;
 }
 
-/* Appends to the *used bytes in out, leaving room for the final NUL. */
+/* Appends to the *used bytes in out.  Leaves room for the final NUL. */
 static ini_result
 append(ini_slice value, char *out, size_t size, size_t *used)
 {

@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * partition.c
- *	  Amazon's own endpoints, from a table of its partitions.
+ *	  Amazon's own endpoints, from a table of AWS's partitions.
  *
- * The table is botocore's partitions.json, which all AWS SDKs have: there each partition
- * has FIPS and dual-stack endpoints.  `make aws-endpoints` compares it with their tests.
+ * A partition is a group of Regions with domain names of its own, such as those of China.  The
+ * table follows botocore's partitions.json, which all AWS SDKs have: there each partition has FIPS
+ * and dual-stack endpoints.  `make aws-endpoints` runs the SDKs' own tests on it.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,17 +14,17 @@
 #include <strings.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define LABEL_MAX 63			/* a part of a DNS name */
+#define LABEL_MAX 63			/* the longest part of a DNS name between two dots */
 
 typedef struct partition
 {
-	const char *prefix;			/* of its Regions; a word, "-" and a number follow */
+	const char *prefix;			/* a Region is this, then a word, "-" and a number: cn-north-1 */
 	const char *suffix;
 	const char *dual_stack_suffix;
-	bool		fips_everywhere;	/* its IPv4 endpoints have no other name for FIPS */
+	bool		fips_everywhere;	/* an IPv4 endpoint supports FIPS under its usual name */
 } partition;
 
-/* The first has all other Regions, also new ones. */
+/* The first partition has every Region that no other one has, also a Region that is new. */
 static const partition partitions[] = {
 	{"", "amazonaws.com", "api.aws", false},
 	{"cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn", false},
