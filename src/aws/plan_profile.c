@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * plan_profile.c
- *	  The credentials of a profile: its keys, or whatever it names instead.
+ *	  The credentials of a profile: its keys, or the source that it names instead.
  *
- * A profile with role_arn names another profile, or a source, whose credentials
- * assume the role; that profile may have a role, too.
+ * A profile with role_arn also names another profile or a source.  The credentials of that one
+ * assume the role.  The other profile may have a role itself, and so on: a chain of roles.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,7 +30,7 @@ has(const aws_profile *profile, const char *property)
 	return result == INI_TOO_LONG || (result == INI_FOUND && aws_is_set(value));
 }
 
-/* Writes "" if it is unset; false, with an error, if it is too long. */
+/* Writes a property's value; "" if it is unset.  False, with an error, if it is too long. */
 static bool
 get(const aws_search *s, const aws_profile *profile, const char *property,
 	char *value, size_t size)
@@ -87,7 +87,7 @@ find_in_file(const aws_search *s, const aws_profile *profile, const aws_profile_
  * ----------------------------------------------------------------
  */
 
-/* The cache's file is named after the session, or without one after the URL. */
+/* The name of the cache's file is the SHA-1 of the session's name, or else of the start URL. */
 static bool
 name_token_file(const aws_search *s, const char *key)
 {
@@ -108,7 +108,7 @@ name_token_file(const aws_search *s, const char *key)
 	return true;
 }
 
-/* As IDs and the names of roles are. */
+/* Has the text only the characters that account IDs and the names of roles have? */
 static bool
 is_word(const char *text)
 {
@@ -116,7 +116,10 @@ is_word(const char *text)
 		text[strspn(text, AWS_LETTERS_DIGITS "+=,.@_-")] == '\0';
 }
 
-/* The session's property, which the profile may repeat. */
+/*
+ * Reads the property of the section [sso-session] into value, which has the profile's own property
+ * of that name, or "".  Returns false if both are set and differ.
+ */
 static bool
 get_of_session(const aws_profile *profile, const char *session, const char *property,
 			   char *value, size_t size)
@@ -211,7 +214,7 @@ find_web_identity(const aws_search *s, const aws_profile *profile)
 						profile->name);
 }
 
-/* What credential_source names. */
+/* Looks into the source that the profile's credential_source names. */
 static aws_found
 find_named_source(const aws_search *s, const aws_profile *profile)
 {
@@ -237,9 +240,8 @@ find_named_source(const aws_search *s, const aws_profile *profile)
 }
 
 /*
- * A profile's own credentials.  The order is that of the AWS CLI: web identity and
- * single sign-on come before keys, a process between those of the credentials file
- * and those of the config file.
+ * Finds a profile's own credentials, without a role of a chain.  As in the AWS CLI, the order is:
+ * web identity, single sign-on, keys in the credentials file, a command, keys in the config file.
  */
 static aws_found
 find_base(const aws_search *s, const aws_profile *profile)
@@ -286,13 +288,18 @@ find_base(const aws_search *s, const aws_profile *profile)
  * ----------------------------------------------------------------
  */
 
-/* Does the profile assume a role with the credentials of another one? */
+/* Does the profile assume a role with the credentials of another profile or of a source? */
 static bool
 is_chained(const aws_profile *profile)
 {
 	return has(profile, "role_arn") && !has(profile, "web_identity_token_file");
 }
 
+/*
+ * Follows the chain of profiles up to the one that has credentials.  Example: if profile "a" has
+ * role A and source_profile "b", and "b" has role B and keys, the plan has these keys and the roles
+ * B, A.
+ */
 static aws_found
 follow_chain(const aws_search *s, const aws_profile *first)
 {
@@ -304,7 +311,7 @@ follow_chain(const aws_search *s, const aws_profile *first)
 	{
 		char	   *source = names[plan->role_count];
 
-		/* Who has the credentials comes last, and its role is assumed first. */
+		/* The plan lists roles as they are assumed, from the end of the chain: insert in front. */
 		memmove(&plan->roles[1], &plan->roles[0], plan->role_count * sizeof(aws_role));
 		if (read_role(s, &profile, &plan->roles[0]) != AWS_FOUND ||
 			!get(s, &profile, "source_profile", source, AWS_NAME_SIZE))
@@ -326,7 +333,7 @@ follow_chain(const aws_search *s, const aws_profile *first)
 		if (!aws_profile_other(first, source, &profile))
 			return aws_broken(s, "profile \"%s\", the source_profile of another, does not exist",
 							  source);
-		/* Keys of a source profile precede its role. */
+		/* A source profile's keys take precedence over its role. */
 		if (!is_chained(&profile) || has(&profile, "aws_access_key_id"))
 			return find_base(s, &profile);
 		if (plan->role_count == AWS_ROLES_MAX)
@@ -345,7 +352,7 @@ aws_plan_profile(const aws_search *s)
 		return aws_broken(s, "%s", profile->unusable);
 	if (!is_chained(profile))
 		return find_base(s, profile);
-	/* A source profile that has nothing is an error, unlike the first profile. */
+	/* A source profile must have credentials.  Without a chain, the next source is tried. */
 	if (follow_chain(s, profile) != AWS_FOUND)
 		return AWS_BROKEN;
 	snprintf(base, sizeof(base), "%.199s", plan->keys.source);

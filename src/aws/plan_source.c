@@ -2,7 +2,7 @@
  *
  * plan_source.c
  *	  The sources of credentials that are not profiles: keys, the environment, the
- *	  container, the instance; and the roles that any of them may assume.
+ *	  container, the instance.  Also checks a role's parameters.
  *
  *-------------------------------------------------------------------------
  */
@@ -55,7 +55,7 @@ aws_plan_keys(const aws_search *s, const aws_key_source *source)
 	return AWS_FOUND;
 }
 
-/* NULL if it is unset or white space. */
+/* The value of a variable; NULL if it is unset or only white space. */
 static const char *
 get_visible(const aws_environment *env, const char *name)
 {
@@ -88,7 +88,7 @@ aws_plan_environment(const aws_search *s)
  * ----------------------------------------------------------------
  */
 
-/* The end of scheme, host and port. */
+/* Where the URL's path begins, after scheme, host and port. */
 static const char *
 url_path(const char *url)
 {
@@ -98,7 +98,7 @@ url_path(const char *url)
 	return host + strcspn(host, "/?");
 }
 
-/* The URL's scheme, host and port must be usable, and its path printable. */
+/* Checks AWS_CONTAINER_CREDENTIALS_FULL_URI: an endpoint's URL, which a path may follow. */
 static aws_found
 check_container_url(const aws_search *s, const char *url)
 {
@@ -114,7 +114,7 @@ check_container_url(const aws_search *s, const char *url)
 		snprintf(words, sizeof(words), "URL contains a fragment");
 	else if (aws_endpoint_host(origin, host, sizeof(host), words, sizeof(words)))
 	{
-		/* Other names are not resolved to find out. */
+		/* A name is not resolved to find out whether it means this machine. */
 		if (strncasecmp(url, "https:", 6) == 0 || aws_is_local_host(host))
 			return AWS_FOUND;
 		snprintf(words, sizeof(words), "plain HTTP is accepted only from this machine, "
@@ -149,7 +149,7 @@ aws_plan_container(const aws_search *s)
 		return aws_broken(s, "container: a URL, a token or a path is too long");
 	if (relative == NULL && check_container_url(s, url) != AWS_FOUND)
 		return AWS_BROKEN;
-	/* On ECS, who knows the path gets the credentials. */
+	/* The message omits the path: on ECS, whoever knows it gets the credentials. */
 	return aws_to_fetch(s, &aws_fetch_container, "container at %.*s",
 						(int) (url_path(url) - url), url);
 }
@@ -159,7 +159,10 @@ aws_plan_container(const aws_search *s)
  * ----------------------------------------------------------------
  */
 
-/* Writes nothing if it is not set.  Whole numbers, as botocore wants them. */
+/*
+ * Reads a whole number from 1 to max, as botocore does; false if the value is another.  Leaves
+ * *number as it is if neither the variable nor the property is set.
+ */
 static bool
 read_number(const aws_profile *profile, const char *variable, const char *property, int max,
 			int *number)
@@ -244,7 +247,7 @@ aws_make_region_plan(const aws_profile *profile, aws_plan *plan, char *error, si
  * ----------------------------------------------------------------
  */
 
-/* Seconds, as STS accepts them; 0 if it is something else. */
+/* Reads a number of seconds that STS accepts as duration; 0: the text is something else. */
 static int
 read_duration(const char *text)
 {

@@ -3,9 +3,8 @@
  * profile.c
  *	  One profile, as the shared config and credentials files define it.
  *
- * The credentials file names its sections "[NAME]"; the config file names them
- * "[profile NAME]", except that the default profile may be "[default]" there, if
- * there is no "[profile default]".
+ * The section of a profile is "[NAME]" in the credentials file, and "[profile NAME]" in the config
+ * file.  There, the default profile may also be "[default]" if there is no "[profile default]".
  *
  *-------------------------------------------------------------------------
  */
@@ -80,7 +79,7 @@ aws_is_visible_ascii(const char *text)
 	return true;
 }
 
-/* Absent is not unusable: only a file at the default place may be missing. */
+/* Reads a file; false if it is unusable.  Only a file at the default place may be missing. */
 static bool
 read_profile_file(aws_profile *profile, aws_profile_file *file,
 				  const char *variable, const char *default_path)
@@ -94,7 +93,7 @@ read_profile_file(aws_profile *profile, aws_profile_file *file,
 							   at_home && known ? env->home : "",
 							   at_home && known ? path + 1 : path);
 
-	/* Not if it does not fit, or if nobody knows the home directory. */
+	/* A path that is too long, or below an unknown home directory, counts as missing. */
 	errno = ENOENT;
 	if (known && len >= 0 && (size_t) len < sizeof(file->path))
 		file->text.start = env->read_file(env->arg, file->path, &file->text.len);
@@ -162,7 +161,7 @@ aws_profile_open(aws_profile *profile, const aws_settings *settings, const aws_e
 		profile->name = aws_get_variable(env, "AWS_PROFILE");
 	if (profile->name == NULL)
 		profile->name = aws_get_variable(env, "AWS_DEFAULT_PROFILE");
-	named = profile->name != NULL;	/* then it must exist */
+	named = profile->name != NULL;	/* a profile that is named must exist */
 	if (!named)
 		profile->name = "default";
 	ok = read_profile_file(profile, credentials, "AWS_SHARED_CREDENTIALS_FILE",
@@ -231,7 +230,10 @@ aws_profile_get(const aws_profile *profile, const char *property,
 	return result;
 }
 
-/* With an unusable profile no authorities are added: what needs them, is not trusted. */
+/*
+ * If the shared files are unusable, the profile's ca_bundle counts as unset.  That is safe: servers
+ * whose certificates come from these authorities are not trusted then.
+ */
 bool
 aws_find_ca_file(const aws_profile *profile, char *path, size_t size,
 				 char *error, size_t error_size)

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * renewal.c
- *	  When credentials are fetched again: see aws.h.
+ *	  Decides when credentials are fetched again: see aws.h.
  *
  *-------------------------------------------------------------------------
  */
 #include "aws/aws.h"
 
-/* Between four and five tenths of it. */
+/* A random part of the time: 40 to 50 percent. */
 static int64_t
 about_half(int64_t time, uint64_t random)
 {
@@ -30,7 +30,10 @@ aws_renewal_succeeded(aws_renewal *renewal, int64_t now, int64_t left, uint64_t 
 	renewal->next = now + not_too_soon(left > 0 ? about_half(left, random) : 0);
 }
 
-/* Time that passes changes nothing: there was never more than half of it left. */
+/*
+ * Has no effect if only time has passed.  Example: 60 minutes were left, so the next fetch is due
+ * after 24 to 30 minutes.  10 minutes later, 50 are left, half of which are over after 35.
+ */
 void
 aws_renewal_check(aws_renewal *renewal, int64_t now, int64_t left)
 {

@@ -3,12 +3,12 @@
  * sigv4.c
  *	  AWS Signature Version 4 for a POST with a body held in memory.
  *
- * The pieces of the canonical request are hashed without being assembled.  A
- * request costs three hashes (body, canonical request, secret) and one HMAC; the
- * four HMACs that derive the key are computed once a day.
+ * The pieces of the canonical request are hashed one by one, and never assembled.  A request costs
+ * three hashes (body, canonical request, secret) and one HMAC.  The key is derived once a day, by
+ * four HMACs.
  *
- * OpenSSL's implementations, and the context for HMACs, are made once per process:
- * that costs more than hashing a small request.
+ * OpenSSL's implementations, and the context for HMACs, are fetched once per process: to fetch them
+ * takes longer than to hash a small request.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,14 +23,14 @@
 #define ALGORITHM "AWS4-HMAC-SHA256"
 #define MAX_HEADERS 64
 #define MAX_SECRET 512
-#define MAX_NAMES 1024			/* of all signed headers, and a NUL */
+#define MAX_NAMES 1024			/* the list of signed headers, with a NUL */
 #define HASH_SIZE 32
 #define HEX_SIZE (2 * HASH_SIZE + 1)
 #define DATE_LEN 8				/* the day at the start of x-amz-date */
 
 static CRYPTO_ONCE fetch_once = CRYPTO_ONCE_STATIC_INIT;
 static EVP_MD *sha256_md;
-static EVP_MAC_CTX *hmac_ctx;	/* SHA-256 and no key; NULL: fetching failed */
+static EVP_MAC_CTX *hmac_ctx;	/* with SHA-256 and without a key; NULL: it could not be made */
 
 static void
 fetch_algorithms(void)
@@ -104,7 +104,7 @@ feed(EVP_MD_CTX *ctx, const char *text)
 	return EVP_DigestUpdate(ctx, text, strlen(text)) == 1;
 }
 
-/* With the context's key if key is NULL. */
+/* Computes an HMAC.  key NULL: with the key that the context has. */
 static bool
 hmac(EVP_MAC_CTX *ctx, const void *key, size_t key_len, const void *data, size_t len,
 	 uint8_t mac[HASH_SIZE])
@@ -118,7 +118,7 @@ hmac(EVP_MAC_CTX *ctx, const void *key, size_t key_len, const void *data, size_t
  * The canonical request
  */
 
-/* Stable: the values of a repeated header must keep their order. */
+/* Sorts by name.  The sort is stable: the values of a repeated header must keep their order. */
 static void
 sort_headers(const sigv4_request *request,
 			 const sigv4_header *sorted[MAX_HEADERS])
@@ -146,7 +146,7 @@ same_as_previous(const sigv4_header *const *sorted, int i)
 	return i > 0 && compare_names(sorted[i - 1]->name, sorted[i]->name) == 0;
 }
 
-/* "content-type;host"; false if they do not fit. */
+/* Writes the names in lower case, as in "content-type;host"; false if they do not fit. */
 static bool
 list_signed_headers(const sigv4_header *const *sorted, int count, char names[MAX_NAMES])
 {
@@ -162,7 +162,7 @@ list_signed_headers(const sigv4_header *const *sorted, int count, char names[MAX
 	return len < MAX_NAMES;
 }
 
-/* The value, trimmed, with each run of white space as one blank. */
+/* Hashes the value, trimmed, with one blank for each sequence of white space. */
 static bool
 feed_header_value(EVP_MD_CTX *ctx, const char *value)
 {
@@ -187,7 +187,7 @@ feed_header_value(EVP_MD_CTX *ctx, const char *value)
 	}
 }
 
-/* The names are those of list_signed_headers(): in lower case. */
+/* names: as list_signed_headers() has written them.  It has a repeated header's name once. */
 static bool
 feed_headers(EVP_MD_CTX *ctx, const sigv4_header *const *sorted, int count, const char *names)
 {
@@ -242,7 +242,7 @@ hash_canonical_request(const sigv4_request *request, const sigv4_header *const *
  * The key
  */
 
-/* A context with the key of the request's day, Region, service and secret; or NULL. */
+/* A new context with the key of the request's day, Region, service and secret; NULL: failed. */
 static EVP_MAC_CTX *
 derive_key(const sigv4_request *request)
 {
@@ -271,7 +271,7 @@ derive_key(const sigv4_request *request)
 	return ctx;
 }
 
-/* Derives the key for the request, unless it is the cached one. */
+/* Makes the cache have the request's key: derives it unless it is there. */
 static bool
 refresh_key(const sigv4_request *request, sigv4_key *key)
 {
