@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * child.c
- *	  Runs a command with the shell, and reads what it prints, and the end of its error output.
+ *	  Runs a command with the shell, and reads its output, and the end of its error output.
  *
- * The end of the pipe comes first, the end of the process a moment later: then it
- * is looked for every few milliseconds.
+ * A command's process usually ends a moment after its output does.  So from the end of the output
+ * on, we look every few milliseconds whether the process has ended.
  *
- * Nothing may be left to process 1.  In a container that is often the postmaster,
- * which takes a child that it does not know, and that a signal ended, for a crashed
- * backend.  So this process becomes the parent of what a command leaves behind, and
- * collects all of the group.
+ * No process may be left to process 1.  In a container, that is often the postmaster.  If a signal
+ * ends a child that the postmaster does not know, it assumes that a backend has crashed.  So this
+ * process becomes the parent of what a command leaves behind, and collects (waits for) all
+ * processes of the group.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,10 +31,11 @@
 #include <unistd.h>
 
 #define OUTPUT_MAX 65536
-#define ERRORS_MAX 1024			/* of its error output the end is kept, at least half of this */
-#define PIPE_READS 200			/* empty a pipe of 64 kB */
+#define ERRORS_MAX 1024			/* bytes of the error output's end that are kept: from half of this
+								 * to all */
+#define PIPE_READS 200			/* enough reads to empty a pipe, which has up to 64 kB */
 #define EXIT_POLL_US 5000
-#define KILL_US 1000000			/* a process that takes longer to end is left alone */
+#define KILL_US 1000000			/* a killed process that needs longer to end is not waited for */
 #define TOO_LONG "ran for too long"
 
 extern char **environ;
@@ -42,15 +43,15 @@ extern char **environ;
 struct child
 {
 	reactor    *reactor;
-	pid_t		group;			/* not all of it is collected; 0: there is none */
-	bool		running;		/* done is still to be called */
+	pid_t		group;			/* the process group; 0: all of it is collected */
+	bool		running;		/* done was not called yet */
 	bool		stopping;		/* the group was killed */
-	bool		exited;			/* the command itself, with this status */
-	int			status;
-	int			fd;				/* its output; -1: at its end */
-	int			error_fd;		/* likewise */
+	bool		exited;			/* the command itself has ended */
+	int			status;			/* how it has ended, from waitpid() */
+	int			fd;				/* to read its output; -1: closed, as at the end of the output */
+	int			error_fd;		/* to read its error output; -1: closed */
 	int64_t		deadline;		/* microseconds, CLOCK_BOOTTIME */
-	const char *problem;		/* why it was killed, or NULL */
+	const char *problem;		/* why the group was killed; NULL: the command ended by itself */
 	child_done_fn done;
 	void	   *arg;
 	size_t		len;
@@ -71,7 +72,7 @@ close_end(child *c, int *fd)
 	*fd = -1;
 }
 
-/* False if there is none now. */
+/* Reads a part of the error output; false if nothing can be read now. */
 static bool
 read_errors(child *c)
 {
@@ -87,7 +88,7 @@ read_errors(child *c)
 	return got > 0;
 }
 
-/* Collects those of the group that have ended: is none left? */
+/* Collects the processes of the group that have ended.  Returns true if none is left. */
 static bool
 collect(child *c)
 {
@@ -102,7 +103,7 @@ collect(child *c)
 			continue;
 		c->exited = true;
 		c->status = status;
-		(void) kill(-c->group, SIGKILL);	/* what it has left behind */
+		(void) kill(-c->group, SIGKILL);	/* the processes that it has left behind */
 	}
 	if (ended < 0 && errno != EINTR)
 		c->group = 0;
@@ -150,7 +151,7 @@ look_for_exit(child *c)
 		reactor_set_timer(c->reactor, left < EXIT_POLL_US ? left : EXIT_POLL_US);
 }
 
-/* The kernel may need a moment to end it. */
+/* Kills the group.  The kernel may need a moment for that, so look_for_exit() goes on to look. */
 static void
 stop(child *c, const char *problem)
 {
@@ -236,12 +237,15 @@ child_kill(child *c)
 		(void) kill(-c->group, SIGKILL);
 	while (!collect(c) && reactor_now_us() < deadline)
 		(void) poll(NULL, 0, EXIT_POLL_US / 1000);
-	/* Those that have left the group, and have ended. */
+	/* Collect processes that have left the group, and have ended. */
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
 }
 
-/* Signals as a program expects them, and no descriptor but the three. */
+/*
+ * Starts the shell with default signal handlers, no signal blocked, and no descriptors except
+ * standard input, output and error output.
+ */
 static int
 spawn_shell(pid_t *pid, const char *command, int output, int errors)
 {

@@ -1,20 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * http_pool.c
- *	  Which request runs when, and how its done function is called once.
+ *	  Decides which request runs when, and calls its done function once.
  *
- * A request waits in the queue until one of the max_connections transfers is
- * free; curl never gets more, so it never queues by itself.  A request that can
- * start at once is written before http_pool_post() returns, because we run curl's
- * timer there.  Finished transfers are collected in reactor_run() only, so no
- * done function runs within http_pool_post().
+ * A request waits in the queue until one of the max_connections transfers is free.  curl never gets
+ * more transfers than these, so it never queues one itself.  A request that can start at once is
+ * written to its socket before http_pool_post() returns, because we run curl's timer there.
+ * Transfers that have ended are collected in reactor_run() only, so http_pool_post() calls no done
+ * function.
  *
- * We implement time-outs ourselves, because curl's clock does not count a
- * suspended machine.  The one timer is set lazily: it is left alone if it fires
- * early enough, and set again if it fires with nothing due.  So a request on a
- * warm connection costs no timer system call.
+ * The pool implements time-outs itself, because curl's clock stands still while the machine is
+ * suspended.  Its one timer may fire too early: it is left as it is if it fires before the next
+ * deadline, and set again if nothing is due when it fires.  So a request on an open connection
+ * usually costs no system call for the timer.
  *
- * One pool per reactor.  curl's multi functions are never called inside its
+ * Each pool needs a reactor of its own.  curl's multi functions are never called inside its
  * callbacks.  The process must ignore SIGPIPE (PostgreSQL's processes do).
  *
  *-------------------------------------------------------------------------
@@ -31,12 +31,12 @@
 
 #define NEVER INT64_MAX
 
-/* Limits how often in a row curl's timer is run when it is due again at once. */
+/* How often in a row curl's timer is served if it is due again at once. */
 #define TIMER_ROUNDS 4
 
 /*
- * How long a proxy that has refused user and password is not asked again: twice as long after
- * each refusal.  Many wrong ones lock an account.
+ * How long a proxy that has refused user and password is not asked again.  The time doubles with
+ * each refusal, from 5 s up to 640 s, because many wrong passwords lock an account.
  */
 #define REFUSED_US INT64_C(5000000)
 #define REFUSED_DOUBLINGS 7
@@ -46,11 +46,12 @@ struct http_pool
 	reactor    *reactor;
 	CURLM	   *multi;
 	http_sockets sockets;
-	http_transfer scout;
-	bool		scouting;
-	bool		unresolved;		/* use the address that is known */
-	char		known[80];		/* "+*:PORT:ADDRESS"; "": none */
-	struct curl_slist known_list;	/* of that alone */
+	http_transfer scout;		/* only looks up the name: see "Names" below */
+	bool		scouting;		/* the scout runs */
+	bool		unresolved;		/* the last look-up has failed: use the known address */
+	char		known[80];		/* the last address that has replied, or that the scout has
+								 * found: "+*:PORT:ADDRESS" for CURLOPT_RESOLVE; "": none */
+	struct curl_slist known_list;	/* a list with the one element "known" */
 	http_transfer *transfers;
 	int			transfer_count;
 	http_transfer *idle;
@@ -61,20 +62,20 @@ struct http_pool
 	char	   *url;			/* NULL: each request has its own */
 	char	   *ca_file;
 	char	   *proxy_setting;
-	http_proxy	proxy;			/* to the URL */
+	http_proxy	proxy;			/* for requests to url */
 	int			connect_timeout_ms;
-	unsigned	refusals;		/* of user and password, by the proxy, in a row */
-	int64_t		refused_until;
-	char		refusal[256];
-	unsigned	settings;		/* incremented when these change */
-	time_t		reloaded_s;		/* the last time; curl's clock */
+	unsigned	refusals;		/* how often in a row the proxy has refused user and password */
+	int64_t		refused_until;	/* the proxy is not asked before this time */
+	char		refusal[256];	/* the error of the last refusal */
+	unsigned	settings;		/* a count of the changes by http_pool_reconfigure() */
+	time_t		reloaded_s;		/* the time of the last change, on curl's clock */
 	int64_t		curl_due;		/* when curl wants to be called */
-	int64_t		deadline;		/* at or before the earliest of all requests */
-	int64_t		timer_at;		/* what the reactor's timer is set to */
-	bool		uncollected;	/* a transfer has ended */
-	bool		in_run;			/* within reactor_run() */
-	bool		signals_blocked;
-	sigset_t	signals;		/* the previous mask */
+	int64_t		deadline;		/* not after the earliest deadline of all requests */
+	int64_t		timer_at;		/* the reactor's timer fires then */
+	bool		uncollected;	/* a transfer has ended, and its done function was not called */
+	bool		in_run;			/* reactor_run() is being executed */
+	bool		signals_blocked;	/* by on_resolve(), until curl returns */
+	sigset_t	signals;		/* the mask before that */
 };
 
 static int64_t
@@ -99,8 +100,8 @@ on_timer_wanted(CURLM *multi, long timeout_ms, void *arg)
 }
 
 /*
- * curl may start a resolver thread now.  It inherits the signal mask, and must not
- * run the process's signal handlers.
+ * curl calls this before it starts a resolver thread.  The thread must not run the process's signal
+ * handlers, and it inherits the signal mask: so all signals are blocked until curl returns.
  */
 static int
 on_resolve(void *resolver, void *reserved, void *arg)
@@ -127,8 +128,8 @@ serve_resolver(http_pool *pool, CURL *easy)
 }
 
 /*
- * Perhaps an address was given up.  curl 7.88 goes on to the next one only when the transfer
- * runs again: a change of its pauses causes that.
+ * curl has given up a socket, perhaps because an address does not reply in time.  curl 7.88 goes on
+ * to the next address only when the transfer runs again.  To pause and continue it causes that.
  */
 static void
 run_connecting(http_pool *pool)
@@ -175,23 +176,24 @@ serve_curl_timer(http_pool *pool)
 /* ----------------------------------------------------------------
  * Names
  *
- * Each new connection to the pool's URL looks its name up, or the proxy's.  When that has
- * failed, the next ones go to the last address that is known, until that one fails, too.
+ * Each new connection to the pool's URL looks up the name of the server, or of the proxy.  If the
+ * look-up fails, further connections go to the last known address, until that one fails, too.
  *
- * The resolver of the C library takes 5 s if the first name server does not answer, and
- * learns nothing from that.  An attempt is shorter, and what its look-up finds after its
- * end is lost.  So the scout, a transfer that connects to nothing, looks the name up
- * beside the first attempt, and beside those that follow a failure.
+ * The resolver of the C library takes 5 s if the first name server does not answer, each time anew.
+ * An attempt may be shorter, and what its look-up finds after the end of the attempt is lost.  So
+ * another transfer, the scout, looks up the name beside the first attempt, and after each look-up
+ * that has failed.  The scout connects to nothing, and has no time-out but curl's.
  * ----------------------------------------------------------------
  */
 
-/* For curl; "*", because only one name is looked up. */
+/* Sets the known address.  "*" is any name: only one name is looked up. */
 static void
 set_known(http_pool *pool, const char *address, const char *port)
 {
 	snprintf(pool->known, sizeof(pool->known), "+*:%s:%s", port, address);
 }
 
+/* curl calls this when the scout has found an address.  That ends the scout. */
 static curl_socket_t
 on_found(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
@@ -226,7 +228,10 @@ start_scout(http_pool *pool)
 		pool->scouting = curl_multi_add_handle(pool->multi, pool->scout.easy) == CURLM_OK;
 }
 
-/* curl keeps an address that it is given for the cache's time: its default, 60 s. */
+/*
+ * Makes a transfer use the known address if the last look-up has failed.  curl must not cache names
+ * (0 s), but it keeps the given address for the cache's time, so that is 60 s then, its default.
+ */
 static bool
 use_known(const http_pool *pool, CURL *easy)
 {
@@ -236,6 +241,7 @@ use_known(const http_pool *pool, CURL *easy)
 		curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, known ? 60L : 0L) == CURLE_OK;
 }
 
+/* Learns from the end of a transfer to the pool's URL: its address works, or no name was found. */
 static void
 learn_name(http_pool *pool, const http_transfer *t, CURLcode code)
 {
@@ -263,7 +269,7 @@ learn_name(http_pool *pool, const http_transfer *t, CURLcode code)
  * ----------------------------------------------------------------
  */
 
-/* Unlinks the request that link points to. */
+/* Removes from the queue the request that *link points to. */
 static http_request *
 dequeue(http_pool *pool, http_request **link)
 {
@@ -285,7 +291,10 @@ release_transfer(http_pool *pool, http_transfer *t)
 	pool->idle = t;
 }
 
-/* Applies the settings, and sets the way: to a URL of its own, a request goes its own way. */
+/*
+ * Applies the pool's settings to a transfer, and sets its proxy.  A request with its own URL may
+ * need another proxy than the pool's URL.
+ */
 static bool
 prepare(http_pool *pool, http_transfer *t, const http_request *request)
 {
@@ -305,7 +314,7 @@ prepare(http_pool *pool, http_transfer *t, const http_request *request)
 	return routed;
 }
 
-/* On failure: false, nothing was sent, and the caller still owns the request. */
+/* Starts the request.  False: nothing was sent, and the caller still owns the request. */
 static bool
 start(http_pool *pool, http_request *request)
 {
@@ -335,7 +344,10 @@ answer(http_request *request, http_reply *reply, int64_t now)
 	http_request_free(request);
 }
 
-/* Of user and password, by the proxy. */
+/*
+ * Learns from the end of a transfer whether the proxy has refused user and password, or, if a
+ * request went out on a new connection, has accepted them.
+ */
 static void
 learn_refusal(http_pool *pool, const http_transfer *t, const http_reply *reply, int64_t now)
 {
@@ -349,14 +361,17 @@ learn_refusal(http_pool *pool, const http_transfer *t, const http_reply *reply, 
 	pool->refused_until = now + (REFUSED_US << pool->refusals);
 	pool->refusals += pool->refusals < REFUSED_DOUBLINGS;
 	memcpy(pool->refusal, reply->error, sizeof(pool->refusal));
-	if (t->started)				/* not in a tunnel: each request asks the proxy */
+	/* Without a tunnel, each request asks the proxy, so open connections would be refused, too. */
+	if (t->started)
 		http_sockets_retire(&pool->sockets, INT64_MAX);
 }
 
 /*
- * Calls the done function first, because somebody waits for it, and cleans up
- * afterwards.  But if we timed the transfer out, curl still works on it: it must
- * be removed before the request's memory is freed.
+ * Ends a transfer.  curl_is_done: curl has ended it; false: the pool has timed it out.
+ *
+ * In the first case, the done function is called before curl's handle is removed, because somebody
+ * waits for the reply.  In the second case, curl still works on the transfer, so the handle must be
+ * removed before answer() frees the request.
  */
 static void
 finish(http_pool *pool, http_transfer *t, CURLcode code, bool curl_is_done)
@@ -382,6 +397,7 @@ finish(http_pool *pool, http_transfer *t, CURLcode code, bool curl_is_done)
 	release_transfer(pool, t);
 }
 
+/* Ends a request that never started. */
 static void
 finish_queued(http_request *request, const char *why)
 {
@@ -406,8 +422,8 @@ start_queued(http_pool *pool)
 }
 
 /*
- * Finishes the transfers that have ended.  A done function may post a request that
- * fails at once; that one waits for the next turn, so that this loop ends.
+ * Finishes the transfers that have ended.  A done function may post a request that ends at once.
+ * The budget leaves such a request to the next turn, so that this loop ends.
  */
 static void
 collect(http_pool *pool)
@@ -451,7 +467,7 @@ expire(http_pool *pool)
 	if (pool->deadline > now)
 		return;
 	pool->deadline = NEVER;
-	/* All leave the queue before the first done function, which may change the queue. */
+	/* Remove all from the queue before the first done function runs: it may change the queue. */
 	while (*link != NULL)
 	{
 		if ((*link)->deadline > now)
@@ -483,7 +499,7 @@ expire(http_pool *pool)
 	}
 }
 
-/* Makes the timer fire in time; it may fire too early. */
+/* Makes the timer fire before or when something is due. */
 static void
 set_timer(http_pool *pool)
 {
@@ -500,7 +516,7 @@ set_timer(http_pool *pool)
 }
 
 /* ----------------------------------------------------------------
- * What the reactor calls
+ * Functions that the reactor calls
  * ----------------------------------------------------------------
  */
 
@@ -524,7 +540,7 @@ on_io(void *arg, int fd, int events)
 
 	if (http_sockets_take_idle(&pool->sockets, fd))
 		return;
-	if (events & (EPOLLIN | EPOLLHUP))	/* curl reads also the end */
+	if (events & (EPOLLIN | EPOLLHUP))	/* curl finds the end of a connection by reading */
 		select |= CURL_CSELECT_IN;
 	if (events & EPOLLOUT)
 		select |= CURL_CSELECT_OUT;
@@ -561,7 +577,7 @@ init_curl(char *error, size_t error_size)
 	return wrong == NULL;
 }
 
-/* curl's handles.  On failure: false, and http_pool_free() frees what is there. */
+/* Makes curl's handles.  False: call http_pool_free(), which frees those that were made. */
 static bool
 init_handles(http_pool *pool, const http_pool_config *config)
 {
@@ -591,7 +607,7 @@ init_handles(http_pool *pool, const http_pool_config *config)
 	return config->url == NULL || init_scout(pool, config);
 }
 
-/* User and password of a proxy. */
+/* Wipes and frees the URL of a proxy, which may have a password. */
 static void
 free_secret(char *text)
 {

@@ -1,12 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * http_proxy.c
- *	  Which proxy a request goes through.
+ *	  Finds out which proxy a request goes through.
  *
- * curl finds that out by itself, but does not tell; we must know whose failure it was.  So
- * the environment's variables are read here, as curl does.  Whether no_proxy excepts a
- * host, curl is asked.  And curl's own messages quote a proxy that it cannot read, with its
- * password: it never gets such a one.
+ * curl can find that out by itself, but does not tell us, and we must know whether a failure is the
+ * proxy's or the server's.  So this file reads the environment's variables as curl does.  It asks
+ * curl only whether no_proxy names a host.
+ *
+ * curl's messages quote a proxy's URL that curl cannot read, with the password in it.  So curl gets
+ * only URLs that aws_proxy_shown() has accepted.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,6 +21,7 @@
 
 #include "aws/aws.h"
 
+/* curl calls this before it looks up the host's name: it uses no proxy. */
 static int
 refuse_to_resolve(void *resolver, void *reserved, void *arg)
 {
@@ -30,6 +33,7 @@ refuse_to_resolve(void *resolver, void *reserved, void *arg)
 	return 1;
 }
 
+/* curl calls this before it connects to the host's address: it uses no proxy. */
 static curl_socket_t
 refuse_to_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
@@ -42,8 +46,12 @@ refuse_to_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 }
 
 /*
- * Does no_proxy name the URL's host?  curl is asked by a transfer that gets no further: with
- * a proxy, it fails at the scheme; without one, when it looks the host up, or connects.
+ * Does no_proxy name the URL's host?  A transfer with an unusable proxy tells, and always fails
+ * before it sends anything:
+ *
+ * - If no_proxy does not name the host, curl uses the proxy, and fails because of its scheme.
+ * - If no_proxy names the host, curl ignores the proxy.  It fails when it looks the host up, or if
+ *   the host is an address, when it connects.
  */
 static bool
 is_excepted(const char *url)
@@ -68,7 +76,7 @@ is_excepted(const char *url)
 void
 http_proxy_find(http_proxy *proxy, const char *setting, const char *url)
 {
-	/* HTTP_PROXY is not among them: in a CGI script, a client can set it. */
+	/* As in curl, HTTP_PROXY is not among them: in a CGI script, a client can set it. */
 	static const char *const names[2][4] = {
 		{"http_proxy", "all_proxy", "ALL_PROXY"},
 		{"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}
@@ -97,7 +105,7 @@ http_proxy_find(http_proxy *proxy, const char *setting, const char *url)
 		return;
 	if ((host != NULL && aws_is_local_host(host + 3)) || is_excepted(url))
 		return;
-	/* curl takes a variable's value without a scheme for http://. */
+	/* In a variable, the scheme may be missing: then curl assumes http://. */
 	bare = variable != NULL && strstr(value, "://") == NULL;
 	len = snprintf(proxy->url, sizeof(proxy->url), "%s%s", bare ? "http://" : "", value);
 	if (len < (int) sizeof(proxy->url) &&

@@ -3,22 +3,21 @@
  * http_sockets.c
  *	  curl's sockets in the reactor.
  *
- * After each reply curl asks us to remove the connection from the epoll set, and
- * to add it again for the next request.  We leave it there, which saves two system
- * calls per request, and shows us what arrives on an idle connection.  That can
- * only be a reason not to use it again: a 408, TLS's close_notify, the end of the
- * connection.  curl 7.88 checks only for the end, and would take other bytes for
- * the reply to its next request.
+ * After each reply curl asks us to remove the connection's socket from the epoll set, and to add it
+ * again for the next request.  We leave it in the set.  This saves two system calls per request,
+ * and shows us what arrives on an idle connection.  Whatever arrives is a reason not to use the
+ * connection again: a 408, TLS's close_notify, the end of the connection.  curl 7.88 checks only
+ * for the end, and would take other bytes for the reply to its next request.
  *
- * Newer versions of curl do not even check for the end if they did so within the
- * last second.  With these, transfers use new connections until that second has
- * passed; then one that may use an old connection makes curl check, and close it.
+ * Newer versions of curl do not even check for the end if they did so within the last second.  With
+ * these, transfers use new connections only, until that second has passed.  The first transfer that
+ * may use an old connection then makes curl check, and close it.
  *
- * A connection is known here from its first reply on.  curl tells of the end of each
- * such one, so no number is here that is another file's.  A socket that was never
- * connected, curl 7.88 closes without a word.
+ * The list has a connection from its first reply on.  curl calls on_close() for each such
+ * connection, so the list never has a descriptor that was closed, and whose number may be another
+ * file's now.  If a socket never was connected, curl 7.88 closes it without calling on_close().
  *
- * on_close() and on_socket() run inside curl's callbacks.
+ * curl calls on_close() and on_socket().
  *
  *-------------------------------------------------------------------------
  */
@@ -33,10 +32,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* 8.15.0; Debian's 8.14.1 still checks each time. */
+/*
+ * The first version of curl that does not check for the end before each use, 8.15.0.  Debian's
+ * 8.14.1 still does.
+ */
 #define LOOKS_SELDOM 0x080f00
 
-/* Whole seconds of which the first may be short: longer than the one after which curl checks. */
+/*
+ * From this time on after a connection was condemned, curl checks for the end.  Between two whole
+ * seconds that differ by 3, more than 2 s have passed: more than the second that curl waits.
+ */
 #define UNCHECKED_S 3
 
 time_t
@@ -58,9 +63,9 @@ find(http_sockets *s, int fd)
 }
 
 /*
- * Ends the connection here, and forgets it.  curl checks for an end before it reuses it, and
- * finds one: that of a file that takes TLS's close_notify, too, so that no error message tells
- * of it.
+ * Ends the connection, and removes it from the list.  curl still has it, but checks for its end
+ * before the next use.  So the descriptor becomes that of our socket pair, from which curl reads
+ * the end.  curl can also write TLS's close_notify to it, so no error message results.
  */
 static void
 condemn(http_sockets *s, http_socket *connection)
@@ -91,13 +96,13 @@ http_sockets_answered(http_sockets *s, CURL *easy, bool last)
 	http_socket *connection;
 
 	if (curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK || fd == CURL_SOCKET_BAD)
-		return;					/* curl has closed it */
+		return;					/* curl has closed the connection */
 	connection = find(s, fd);
 	if (connection == NULL && s->count < s->size)
 	{
 		connection = &s->sockets[s->count++];
 		*connection = (http_socket) {.fd = fd,.retired = last};
-		/* Perhaps the next transfer uses it already. */
+		/* If the reactor watches the socket, the next transfer uses it already. */
 		if (!reactor_watches(s->reactor, fd))
 			set_idle(s, connection);
 	}
@@ -131,8 +136,9 @@ on_close(void *arg, curl_socket_t fd)
 }
 
 /*
- * A failure (no kernel memory) is not reported, because curl would abort all its
- * transfers; this one ends by its time-out.
+ * curl wants us to wait for this socket, or to cease to wait.  We do not report that
+ * reactor_watch() has failed (kernel out of memory): curl would abort all transfers, but this way
+ * only this transfer ends, by its time-out.
  */
 static int
 on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)

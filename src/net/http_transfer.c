@@ -3,22 +3,23 @@
  * http_transfer.c
  *	  One request on one curl easy handle, and how it ended.
  *
- * Was anything sent?  curl calls on_start just before it sends the first byte of a
- * request over a connection that is ready, TLS included.  Whatever curl's code is,
- * a failure before that is HTTP_NOT_SENT or HTTP_UNTRUSTED, and after it
- * HTTP_UNKNOWN or HTTP_FOREIGN.
+ * The caller must know whether anything was sent.  curl calls on_start() when the connection is
+ * ready, TLS included, just before it sends the first byte of a request.  So whatever curl's error
+ * code is, the outcome of a failure before that call is HTTP_NOT_SENT or HTTP_UNTRUSTED, and after
+ * it HTTP_UNKNOWN or HTTP_FOREIGN.  There is one exception: if a proxy replies with status 407, it
+ * has not passed the request on, and the outcome is HTTP_NOT_SENT.
  *
- * curl repeats a POST by itself when a reused connection ends without a reply.  It
- * calls on_start again then, which refuses.  (A body from a read callback that
- * cannot be rewound would stop curl too, with error 65; but head and body would
- * go out as two packets, and wake the server up twice.)
+ * curl repeats a POST by itself if a reused connection ends without a reply.  It calls on_start()
+ * again then, which refuses.  (A body from a read callback that cannot be rewound would stop curl,
+ * too, with error 65; but then head and body would go out as two packets, and wake the server up
+ * twice.)
  *
- * curl stores all headers, also of trailers and interim replies, and silently
- * skips other input, such as chunk extensions.  So a server could send without
- * end.  Only curl's debug function sees all input: it counts, and the other
- * callbacks end the transfer.
+ * curl stores all headers, also those of trailers and interim replies, and silently skips other
+ * input, such as chunk extensions.  So a server could send without end.  Only curl's debug function
+ * on_bytes() sees all input.  It counts the bytes, and other callbacks end the transfer if there
+ * are too many.
  *
- * The callbacks run inside curl and must not call curl's multi interface.
+ * curl calls the functions on_...(), which must not call curl's multi interface.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,19 +39,19 @@
 #error "libcurl 7.87 or later is needed"
 #endif
 
-/* HTTP's status for a proxy that wants user and password. */
+/* HTTP's status with which a proxy asks for user and password. */
 #define PROXY_REFUSES 407
 
-/* HTTP's name for how we send them: as they are. */
+/* HTTP's name for the scheme by which we send user and password: as they are. */
 #define OUR_SCHEME "Basic"
 
-/* All schemes that are in use have names of these. */
+/* The names of all schemes that are in use consist of these characters. */
 #define SCHEME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
 
-/* A larger reply buffer is not kept for the next request. */
+/* A reply's buffer that is larger than this is freed after the request. */
 #define REPLY_KEEP 65536
 
-/* curl's code for a line that is too long; before 8.6, out of memory. */
+/* curl's code for a header's line that is too long.  Before 8.6 it is that of a lack of memory. */
 #if LIBCURL_VERSION_NUM >= 0x080600
 #define LINE_TOO_LONG CURLE_TOO_LARGE
 #else
@@ -86,7 +87,7 @@ http_request_new(const char *method, const char *url,
 		memcpy((char *) request->body, body, len);
 	for (int i = 0; i <= header_count; i++)
 	{
-		/* Without the last one, curl asks before it sends a large body, and waits. */
+		/* Without "Expect:", curl sends a large body only when the server has agreed. */
 		struct curl_slist *longer = curl_slist_append(request->headers,
 													  i < header_count ? headers[i] : "Expect:");
 
@@ -100,7 +101,7 @@ http_request_new(const char *method, const char *url,
 	return request;
 }
 
-/* All of it may have secrets. */
+/* Wipes the request before it is freed: each part may have secrets. */
 void
 http_request_free(http_request *request)
 {
@@ -114,10 +115,11 @@ http_request_free(http_request *request)
 }
 
 /* ----------------------------------------------------------------
- * What curl calls
+ * Functions that curl calls
  * ----------------------------------------------------------------
  */
 
+/* Allows the first start of a request, and refuses the second. */
 static int
 on_start(void *arg, char *remote_ip, char *local_ip, int remote_port,
 		 int local_port)
@@ -134,7 +136,10 @@ on_start(void *arg, char *remote_ip, char *local_ip, int remote_port,
 	return CURL_PREREQFUNC_OK;
 }
 
-/* No new connection to a proxy that has refused; one that is there may serve. */
+/*
+ * Makes the socket for a new connection, but not to a proxy that must not be asked now.  A tunnel
+ * that is open may still serve the request.
+ */
 static curl_socket_t
 on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
@@ -149,7 +154,7 @@ on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 	return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
-/* TLS begins on an established connection. */
+/* curl calls this when the connection is established, and TLS begins. */
 static CURLcode
 on_tls(CURL *easy, void *tls_context, void *arg)
 {
@@ -162,8 +167,9 @@ on_tls(CURL *easy, void *tls_context, void *arg)
 }
 
 /*
- * Remembers how the proxy wants to be told who we are: as we do it, or else as it names first.
- * curl itself does not know the schemes that it was built without.
+ * If the line is a proxy's Proxy-Authenticate header, stores the scheme by which we must
+ * authenticate: ours if the proxy accepts it, else the first that the proxy names.  curl cannot
+ * tell, because it ignores schemes that it was built without.
  */
 static void
 note_scheme(http_transfer *t, const char *line, size_t len)
@@ -188,7 +194,10 @@ note_scheme(http_transfer *t, const char *line, size_t len)
 	}
 }
 
-/* All input and output, without TLS; a header at a time, also the proxy's. */
+/*
+ * curl's debug function.  It sees all input and output, decrypted.  It gets each header by itself,
+ * also those of a proxy.
+ */
 static int
 on_bytes(CURL *easy, curl_infotype type, char *data, size_t len, void *arg)
 {
@@ -204,7 +213,7 @@ on_bytes(CURL *easy, curl_infotype type, char *data, size_t len, void *arg)
 	return 0;
 }
 
-/* Called after each portion of input. */
+/* Ends a transfer that is too large.  curl calls this after each portion of input. */
 static int
 on_progress(void *arg, curl_off_t reply_len, curl_off_t replied,
 			curl_off_t request_len, curl_off_t sent)
@@ -218,7 +227,7 @@ on_progress(void *arg, curl_off_t reply_len, curl_off_t replied,
 	return t->too_large;
 }
 
-/* Wipes it at least. */
+/* Wipes the reply.  all: also frees its buffer. */
 static void
 free_reply(http_transfer *t, bool all)
 {
@@ -232,7 +241,10 @@ free_reply(http_transfer *t, bool all)
 	t->reply_size = 0;
 }
 
-/* Makes room for len more bytes and a NUL.  Leaves no copy: it may have secrets. */
+/*
+ * Makes room in the reply's buffer for len more bytes and a NUL.  Wipes the old buffer, because the
+ * reply may have secrets; realloc() would leave a copy.
+ */
 static bool
 have_space(http_transfer *t, size_t len)
 {
@@ -256,7 +268,7 @@ have_space(http_transfer *t, size_t len)
 	return true;
 }
 
-/* A return value other than len ends the transfer. */
+/* Stores a part of the reply's body.  A return value other than len ends the transfer. */
 static size_t
 on_reply(char *data, size_t size, size_t count, void *arg)
 {
@@ -272,7 +284,7 @@ on_reply(char *data, size_t size, size_t count, void *arg)
 	return len;
 }
 
-/* curl stores the headers: see header_of().  Here what is too large ends at once. */
+/* Ends a transfer that is too large.  curl itself stores the headers: see header_of(). */
 static size_t
 on_header(char *line, size_t size, size_t count, void *arg)
 {
@@ -293,13 +305,16 @@ set_long(CURL *easy, CURLoption option, long value)
 	return curl_easy_setopt(easy, option, value) == CURLE_OK;
 }
 
-/* A macro, because values have many types; an int needs set_long(). */
+/* A macro, because values have many types.  Use set_long() for integers. */
 #define set_option(easy, option, value) (curl_easy_setopt(easy, option, value) == CURLE_OK)
 
 /*
- * Only a file of certificates, ours or curl's default, without curl's default
- * directory: curl caches a file's certificates only if there is no directory.
- * To open a FIFO, curl would wait for a writer; with a slash added it is no file.
+ * Sets the trusted authorities: ca_file, or curl's default file if that is "".  curl's default
+ * directory is set only if there is no file, because curl does not cache a file's certificates if
+ * there is also a directory.
+ *
+ * If the file is a FIFO, curl would block until it has a writer.  So for all but regular files, a
+ * slash is added to the name: then opening it fails.
  */
 bool
 http_transfer_configure(http_transfer *t, const char *ca_file)
@@ -334,13 +349,19 @@ http_transfer_route(http_transfer *t, const http_proxy *proxy)
 }
 
 /*
- * QUICK_EXIT: without it, aborting a request whose name is being resolved waits
- * for the resolver thread.  No Accept-Encoding: the CRC covers the bytes as sent.
- * A proxy's headers are not the server's.  curl would keep a name's addresses for
- * 60 s, three leases: each new connection looks them up, and begins with any of them.
- * No TLS sessions: who resumes one is not checked against the authorities, which may
- * have changed.  curl's other defaults fit: no redirects, no cookies, no .netrc,
- * TCP_NODELAY; see "curl's timers and caches" in doc/internals/architecture.md.
+ * Reasons for options that may surprise:
+ *
+ * - Accept-Encoding is not set: x-amz-crc32 covers the bytes as they are sent.
+ * - CURLOPT_SUPPRESS_CONNECT_HEADERS: a proxy's headers must not count as the server's.
+ * - CURLOPT_QUICK_EXIT: otherwise, to abort a request whose name is being looked up takes until the
+ *   resolver thread ends.
+ * - CURLOPT_DNS_CACHE_TIMEOUT, CURLOPT_DNS_SHUFFLE_ADDRESSES: each new connection looks the name up
+ *   and begins with any of its addresses.  curl would keep addresses for 60 s, or three leases.
+ * - CURLOPT_SSL_SESSIONID_CACHE: a server whose TLS session is resumed is not checked against the
+ *   authorities, which may have changed.
+ *
+ * curl's other defaults fit: no redirects, no cookies, no .netrc, TCP_NODELAY.  See "curl's timers
+ * and caches" in doc/internals/architecture.md.
  */
 bool
 http_transfer_init(http_transfer *t, const http_pool_config *config)
@@ -408,7 +429,7 @@ http_transfer_load(http_transfer *t, http_request *request, int connect_timeout_
 	long		connect_ms = (long) ((request->deadline - reactor_now_us()) / 1000);
 	long		reloaded_for_s = (long) (http_curl_seconds() - reloaded_s);
 
-	/* Each request to a URL of its own may be the first to that name. */
+	/* With a URL of its own, a request may be the first to that name: all of its time is for that. */
 	if (request->url == NULL && connect_timeout_ms < connect_ms)
 		connect_ms = connect_timeout_ms;
 	t->request = request;
@@ -420,22 +441,22 @@ http_transfer_load(http_transfer *t, http_request *request, int connect_timeout_
 	t->received = t->reply_len = 0;
 	t->error[0] = '\0';
 	/*
-	 * curl gives the first of several addresses half of the time to connect: of what is left
-	 * of this attempt.  Of authorities, it keeps what it has read since the last reload, by
-	 * whole seconds.
+	 * The time to connect is at most what is left of the attempt: curl gives half of it to the
+	 * first of several addresses.  curl caches authorities for whole seconds: so long that it may
+	 * use only what it has read since the last reload.
 	 */
 	if (!have_space(t, 0) ||
 		!set_option(easy, CURLOPT_HTTPHEADER, request->headers) ||
 		!set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms > 0 ? connect_ms : 1) ||
 		!set_long(easy, CURLOPT_CA_CACHE_TIMEOUT, reloaded_for_s > 0 ? reloaded_for_s - 1 : 0))
 		return false;
-	/* A POST to the pool's URL needs no change; other requests set all this each time. */
+	/* These are set already for POSTs to the pool's URL. */
 	if (request->method != NULL &&
 		(!set_option(easy, CURLOPT_URL, request->url) ||
 		 !set_long(easy, get ? CURLOPT_HTTPGET : CURLOPT_POST, 1) ||
 		 !set_option(easy, CURLOPT_CUSTOMREQUEST, request->method)))
 		return false;
-	/* To set a body makes a POST of the request. */
+	/* A GET gets no body, because to set a body would make it a POST. */
 	return get ||
 		(set_option(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) request->len) &&
 		 set_option(easy, CURLOPT_POSTFIELDS, request->body));
@@ -449,11 +470,14 @@ http_transfer_unload(http_transfer *t)
 }
 
 /* ----------------------------------------------------------------
- * Its end
+ * The end of a transfer
  * ----------------------------------------------------------------
  */
 
-/* What the proxy replied to CONNECT, or in place of the server; 0: nothing. */
+/*
+ * The HTTP status that came from the proxy: its reply to CONNECT, or a 407 in place of the server's
+ * reply; 0: none.
+ */
 static long
 proxy_status(const http_transfer *t)
 {
@@ -486,24 +510,24 @@ phase_of_failure(const http_transfer *t, CURLcode code)
 		return "connect";
 	if (t->started)
 	{
-		/* A refused second start has reset the count. */
+		/* curl aborts if on_start() refuses a second start, which has reset the count of bytes. */
 		if (code == CURLE_ABORTED_BY_CALLBACK)
 			return "reply";
 		curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
 		return (size_t) uploaded < t->request->len ? "request" : "reply";
 	}
-	/* Newer versions of curl read the file before they have a context. */
+	/* Newer versions of curl read the file of authorities before they call on_tls(). */
 	if (t->tls_begun || code == CURLE_SSL_CACERT_BADFILE)
 		return "TLS";
 	return http_transfer_has_address(t) ? "connect" : "name resolution";
 }
 
-/* In one line; curl's own message where it helps. */
+/* Writes the error, in one line: in our words where curl's own message would not help. */
 static void
 describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 				 http_reply *reply)
 {
-	/* curl quotes a proxy that it cannot use, with its password. */
+	/* Do not show a message with a proxy's URL, which may have a password. */
 	bool		usable = t->error[0] != '\0' && !(t->proxied && strstr(t->error, "://") != NULL);
 	const char *words = usable ? t->error : curl_easy_strerror(code);
 	long		refusal = strcmp(reply->phase, "proxy") == 0 ? proxy_status(t) : 0;
@@ -552,8 +576,8 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 }
 
 /*
- * Would TLS fail again?  Yes with a wrong certificate, or a server without TLS.  A
- * handshake that breaks off may mean that the server is just starting.
+ * Has TLS failed in a way that a repetition does not mend: because of a wrong certificate, or a
+ * server without TLS?  A handshake that breaks off does not count: the server may just be starting.
  */
 static bool
 is_untrusted(const http_transfer *t, CURLcode code)
@@ -574,7 +598,7 @@ is_untrusted(const http_transfer *t, CURLcode code)
 	return false;
 }
 
-/* A header of the reply itself, or "". */
+/* The value of a header of the reply itself, not of an interim reply or a trailer; "": none. */
 static const char *
 header_of(const http_transfer *t, const char *name)
 {
@@ -618,7 +642,10 @@ http_transfer_ended(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 	{
 		long		connects = 0;
 
-		/* curl's code for "HTTP/0.9"; a reused connection has spoken HTTP before. */
+		/*
+		 * curl has this code if the reply does not begin as HTTP does ("HTTP/0.9").  On a reused
+		 * connection the server has spoken HTTP before.
+		 */
 		curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connects);
 		reply->outcome = code == CURLE_UNSUPPORTED_PROTOCOL && connects > 0 ?
 			HTTP_FOREIGN : HTTP_UNKNOWN;

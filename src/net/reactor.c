@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * reactor.c
- *	  An epoll instance with curl's sockets and one timerfd in it.
+ *	  An epoll instance with descriptors and one timerfd in it.
  *
- * It remembers each descriptor's events, so that setting the same again costs no
- * system call, and counts how often each descriptor was added: an event that was
- * fetched before its descriptor was removed is not delivered to a new socket with
- * the same number.
+ * The reactor remembers the events of each descriptor, so that to set the same events again costs
+ * no system call.  It also counts how often each descriptor was removed.  Example: one epoll_wait()
+ * returns events of the descriptors 7 and 8; the callback for 7 closes 8, and opens a socket that
+ * gets the number 8.  The count differs, so the new socket does not get the old one's event.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,23 +18,23 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* Events beyond these leave the reactor's descriptor readable. */
+/* How many events one reactor_run() handles.  If there are more, the descriptor stays readable. */
 #define EVENTS_PER_RUN 32
 
-/* The timer's key; no socket has it. */
+/* The timer's key in epoll; no descriptor has it. */
 #define TIMER_KEY UINT64_MAX
 
 typedef struct watch
 {
 	int			events;			/* of epoll; 0: not watched */
-	uint32_t	life;
+	uint32_t	life;			/* how often the descriptor was removed */
 } watch;
 
 struct reactor
 {
 	int			epoll_fd;
 	int			timer_fd;
-	watch	   *watches;		/* by descriptor */
+	watch	   *watches;		/* the index is the descriptor */
 	int			watch_count;
 	reactor_io_fn io;
 	reactor_timer_fn timer;
@@ -146,8 +146,8 @@ reactor_watch(reactor *r, int fd, int events)
 	if (epoll_ctl(r->epoll_fd, w->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) != 0)
 	{
 		/*
-		 * It was closed, which has removed it: curl 7.88 closes a socket that was not
-		 * connected in time by itself.  The next one may get its number.
+		 * The descriptor was closed, which has removed it from epoll: curl 7.88 closes a socket
+		 * that was not connected in time without telling us.  A new socket may get its number.
 		 */
 		w->events = 0;
 		w->life++;
@@ -172,7 +172,7 @@ reactor_set_timer(reactor *r, int64_t microseconds)
 	{
 		when.it_value.tv_sec = microseconds / 1000000;
 		when.it_value.tv_nsec = microseconds % 1000000 * 1000;
-		/* All zero would disarm the timer. */
+		/* A time of zero would disarm the timer. */
 		if (microseconds == 0)
 			when.it_value.tv_nsec = 1;
 	}
@@ -202,7 +202,7 @@ reactor_run(reactor *r)
 				r->io(r->arg, fd, events[i].events);
 		}
 	}
-	/* A socket's callback may have set the timer again: then nothing is due. */
+	/* A callback may have set the timer anew: then read() fails, and nothing is due. */
 	if (timer_fired && read(r->timer_fd, &expirations, sizeof(expirations)) >= 0 &&
 		r->timer != NULL)
 		r->timer(r->arg);
