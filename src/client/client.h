@@ -20,8 +20,9 @@
 typedef struct command_state
 {
 	bool		runs;
-	int			status;			/* when it has ended: the exit status for us */
-	int			signals;		/* readable when there is something for command_read_signals() */
+	int			status;			/* if it has ended: the exit status that ddblock-run passes on */
+	int			signals;		/* a descriptor that is readable when command_read_signals() has
+								 * something to do */
 } command_state;
 
 extern command_state command;
@@ -29,36 +30,43 @@ extern command_state command;
 extern void command_start(char **argv);
 
 /*
- * Passes signals on to the command, and finds out whether it has ended.  Returns the last
- * signal that was meant to end us, or 0.
+ * Passes signals that were sent to ddblock-run on to the command, and finds out whether the command
+ * has ended.  Returns the last such signal, SIGTERM for example; 0: there was none.
  */
 extern int	command_read_signals(void);
 
-/* Tells it to end (SIGTERM, once), or ends it and what it has left in its group (SIGKILL). */
+/*
+ * Tells the command's process group to end (SIGTERM), if the command runs and was not told yet.
+ * at_once: also kills the group (SIGKILL), even if the command itself has ended.
+ */
 extern void command_end(bool at_once);
 
 /* ----------------------------------------------------------------
- * common.c: What all files of ddblock-run use: exit statuses, messages, the clock.
+ * common.c: What all files of ddblock-run use: messages, memory, the clock.
  * ----------------------------------------------------------------
  */
 
 /* Exit statuses, as flock(1) and timeout(1) have them. */
-#define EXIT_BUSY		1		/* the lock was not free in time; --conflict-exit-code */
-#define EXIT_LOST		124		/* the lock was lost; a command that still ran was ended */
+#define EXIT_BUSY		1		/* the lock was not free in time; --conflict-exit-code changes it */
+#define EXIT_LOST		124		/* the lock was lost; if the command still ran, it was ended */
 #define EXIT_OURS		125		/* ddblock-run itself failed */
 #define EXIT_NO_EXEC	126		/* the command cannot be run */
-#define EXIT_NOT_FOUND	127		/* ... or is not there */
-#define EXIT_SIGNAL		128		/* plus the signal that ended the command */
+#define EXIT_NOT_FOUND	127		/* the command does not exist */
+#define EXIT_SIGNAL		128		/* plus the number of the signal that ended the command */
 
+/* Prints a line on standard error. */
 extern void say(const char *format,...) __attribute__((format(printf, 1, 2)));
+
+/* Returns a malloc'd text. */
 extern char *text(const char *format,...) __attribute__((format(printf, 1, 2)));
 
-/* The same pointer; ends the program if it is null. */
+/* Returns its argument; ends the program if that is null, because memory is short. */
 extern void *checked(void *memory);
 
-/* The clock of leases, in microseconds; it counts the time in which the machine sleeps. */
+/* Microseconds on CLOCK_BOOTTIME, which goes on while the machine is suspended. */
 extern int64_t now_us(void);
 
+/* The value, but at least low and at most high. */
 extern int64_t between(int64_t low, int64_t value, int64_t high);
 
 #define die(...) \
@@ -72,12 +80,13 @@ extern int64_t between(int64_t low, int64_t value, int64_t high);
 typedef struct command_lease
 {
 	const char *name;			/* of the lock */
-	int64_t		length_us;		/* so long the lock outlives the session */
-	int64_t		deadline;		/* on now_us(): the lock is ours until then */
-	bool		lost;			/* the lock, or the connection */
-	int64_t		told_at;		/* when the question was sent that was answered last */
-	char	   *others;			/* processes of other sessions that held the lock then */
-	bool		joined;			/* it is the lock of who runs us, too */
+	int64_t		length_us;		/* for how long the lock outlives the session */
+	int64_t		deadline;		/* the lock is ours until then; on now_us() */
+	bool		lost;			/* the lock is lost, or the connection is */
+	int64_t		told_at;		/* when we sent the last question that was answered */
+	char	   *others;			/* processes of other sessions that held the lock at told_at */
+	bool		joined;			/* our session has joined the lock as well as taken it: another
+								 * ddblock-run, which runs us, holds the same lock */
 	bool		released;
 } command_lease;
 
@@ -85,34 +94,42 @@ extern command_lease lease;
 
 typedef struct lease_wish
 {
-	const char *dbname;			/* null: as psql */
+	const char *dbname;			/* null: the default, which is psql's */
 	const char *name;
-	const char *length;			/* null: ddblock.lease_duration */
+	const char *length;			/* of the lease; null: ddblock.lease_duration */
 	bool		waits;
-	const char *wait;			/* null: without limit */
-	int			busy_status;	/* exits with it if the lock is not free in time */
+	const char *wait;			/* how long; null: without limit */
+	int			busy_status;	/* the exit status if the lock is not free in time */
 } lease_wish;
 
 /*
- * Takes the lock, and puts into the environment how the command's sessions join it.  Waits
- * for the server; what goes wrong ends the program.
+ * Takes the lock, and sets the environment variables by which the command's sessions join it.
+ * Waits for the server.  An error ends the program.
  */
 extern void lease_take(const lease_wish *wish);
 
 /*
- * From here on, nothing waits for the server.  All of this may find that the lock is lost.
+ * The following functions do not wait for the server.  Each may find that the lock is lost, and
+ * sets lease.lost then.
  *
- * lease_ask() asks until when the lock is ours, unless a question is under way, or the last
- * one was sent less than that ago; returns when there is something to do here.
+ * lease_ask() and lease_release() send a question to the server, unless the last one is not
+ * answered yet: until when is the lock ours, and is it released?  lease_ask() sends none if the
+ * last one was sent less than interval_us ago.  Both return when to call them again; INT64_MAX: not
+ * before there is an answer.
  */
 extern int64_t lease_ask(int64_t interval_us);
 extern int64_t lease_release(void);
-extern int	lease_socket(void); /* readable when there is something for lease_read(); or -1 */
+
+/* A descriptor that is readable when lease_read() has something to do; -1: none. */
+extern int	lease_socket(void);
+
+/* Reads what the server has sent, and stores an answer in "lease". */
 extern void lease_read(void);
 
-/* When a command must be told to end, so that it has ended at the deadline. */
+/* When the command must be told to end: early enough to end by itself before the deadline. */
 extern int64_t lease_end_at(void);
 
+/* Says that the lock is lost, and why. */
 extern void lease_lose(const char *why);
 
 /* Ends the session. */

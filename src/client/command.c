@@ -3,12 +3,12 @@
  * command.c
  *	  The command that ddblock-run runs: its process group, its signals, its terminal.
  *
- * The command leads a process group of its own, so that one signal reaches all that it has
- * started.  If we are in the foreground of a terminal, this group takes our place until the
- * command has ended.
+ * The command leads a process group of its own, so that one signal reaches all processes that it
+ * has started.  If ddblock-run is in the foreground of a terminal, the command's group takes its
+ * place there until the command has ended.
  *
- * A command that has ended stays a zombie: so its number, which is that of its group, does
- * not come to mean a stranger before our own end.
+ * We leave a command that has ended as a zombie.  So no other process or group can get its process
+ * ID, to which we may still send a signal.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,7 +31,7 @@ static pid_t our_group;
 static pid_t command_pid;
 static bool told_to_end;
 
-/* Takes the terminal's foreground from one group to another, if the first one has it. */
+/* Puts a group into the foreground of the terminal in place of another, if that one is there. */
 static void
 pass_terminal(pid_t from, pid_t to)
 {
@@ -39,12 +39,13 @@ pass_terminal(pid_t from, pid_t to)
 		(void) tcsetpgrp(STDIN_FILENO, to);
 }
 
+/* In the child process: becomes the command. */
 static void
 become(char **argv, pid_t parent, const sigset_t *old_signals)
 {
 	(void) setpgid(0, 0);
 	pass_terminal(our_group, getpid());
-	/* Nobody but us ends it in time. */
+	/* If ddblock-run dies, the kernel kills the command: it must not outlive a lost lock. */
 	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_OURS);
@@ -64,8 +65,8 @@ command_start(char **argv)
 	our_group = getpgrp();
 
 	/*
-	 * Who has started us may ignore SIGCHLD: then the end of the command would pass unseen.
-	 * A signal that is ignored otherwise (nohup) does not concern us.
+	 * We need SIGCHLD to see the command's end, even if the process that has started us ignores
+	 * it.  Other signals that are ignored, as by nohup, stay ignored.
 	 */
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&ours);
@@ -91,7 +92,10 @@ command_start(char **argv)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Has it ended?  Nobody waits for who is put to sleep with a lock: Ctrl-Z is undone. */
+/*
+ * Finds out whether the command has ended.  If Ctrl-Z (SIGTSTP) has stopped it, lets it go on:
+ * others may wait for the lock.
+ */
 static void
 look(void)
 {
@@ -131,7 +135,7 @@ command_read_signals(void)
 		if (!command.runs)
 			continue;
 		(void) kill(-command_pid, ending);
-		(void) kill(-command_pid, SIGCONT);	/* a stopped process takes no other signal */
+		(void) kill(-command_pid, SIGCONT);	/* a stopped process does not handle a signal */
 	}
 	if (command.runs)
 		look();

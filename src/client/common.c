@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * common.c
- *	  What all files of ddblock-run use: messages, the clock.
+ *	  What all files of ddblock-run use: messages, memory, the clock.
  *
  *-------------------------------------------------------------------------
  */

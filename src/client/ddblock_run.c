@@ -3,14 +3,15 @@
  * ddblock_run.c
  *	  ddblock-run: runs a command under a lock of ddblock.
  *
- * A session of its own takes the lock (lease.c).  The command (command.c) finds in its
- * environment how its sessions join the lock.  Only we can end what the command does outside
- * of the database: we ask again and again until when the lock is ours, and end the command
- * before that.  Sessions that the command has left behind may still hold the lock: we wait
- * for them, and then release it.
+ * A session of ddblock-run takes the lock (lease.c).  The environment of the command (command.c)
+ * makes the command's sessions join the lock.  The server can refuse their work if the lock is
+ * lost, but only ddblock-run can stop what the command does outside of the database.  So it asks
+ * the server again and again until when the lock is its own, and ends the command before that.
+ * When the command has ended, sessions that it has left behind may still hold the lock.
+ * ddblock-run waits for these, and then releases the lock.
  *
- * Everything happens in one thread and in wait_for_event(): signals, the end of the command,
- * answers, the deadline.  main() shows in which order.
+ * There is one thread.  wait_for_event() waits for signals, the end of the command, answers and
+ * the deadline.  main() has the order of events.
  *
  *-------------------------------------------------------------------------
  */
@@ -57,7 +58,7 @@ status_of(const char *value)
 	return (int) status;
 }
 
-/* Stops at what is no option, or after "--". */
+/* Reads options up to the first argument that is none, or past "--". */
 static void
 read_options(int argc, char **argv, lease_wish *wish)
 {
@@ -75,7 +76,7 @@ read_options(int argc, char **argv, lease_wish *wish)
 
 	while ((c = getopt_long(argc, argv, "+d:l:w:nE:V?", known, NULL)) != -1)
 	{
-		/* '?' is also what getopt_long() says of an error. */
+		/* getopt_long() returns '?' also for an error. */
 		if (c == '?' && strcmp(argv[optind - 1], "-?") == 0)
 			c = 'h';
 		switch (c)
@@ -110,8 +111,11 @@ read_options(int argc, char **argv, lease_wish *wish)
 }
 
 /*
- * Returns the command.  getopt_long() remembers that it has met "--": what follows the name
- * is for it the arguments of another program, of our name.
+ * Reads options and name.  Returns the command.
+ *
+ * Options may precede and follow the name.  getopt_long() must begin anew behind the name, because
+ * it remembers that it has met "--".  So the arguments behind the name become a new argv, of which
+ * our program's name is the first element.
  */
 static char **
 parse(int argc, char **argv, lease_wish *wish)
@@ -136,8 +140,8 @@ parse(int argc, char **argv, lease_wish *wish)
 }
 
 /*
- * Sleeps until then at the latest.  Returns the last signal that was meant to end us, or 0.
- * What happens meanwhile changes command and lease.
+ * Waits until something happens, but not longer than until that time.  Updates "command" and
+ * "lease".  Returns the last signal that was meant to end ddblock-run; 0: none.
  */
 static int
 wait_for_event(int64_t until)
@@ -160,7 +164,7 @@ wait_for_event(int64_t until)
 	return ending;
 }
 
-/* Until the command has ended; if the lock is lost, it is ended before the deadline. */
+/* Waits until the command has ended.  If the lock is lost, ends the command before the deadline. */
 static void
 watch_command(void)
 {
@@ -179,9 +183,12 @@ watch_command(void)
 }
 
 /*
- * The lock was ours until the command had ended, if the server says so afterwards.  It also
- * says which sessions still hold it.  Those that run us may: we have joined them.  Returns 0
- * when the others have gone; otherwise, our exit status.
+ * Waits until no session that the command has left behind holds the lock.  Returns 0 then; if the
+ * lock is lost or a signal ends the wait, returns our exit status.
+ *
+ * Asks the server at least once, because the lock was ours until the command's end only if an
+ * answer to a question that was sent after that end says so.  If another ddblock-run holds the lock
+ * and runs us (lease.joined), the sessions of that one hold it, too, so we do not wait for others.
  */
 static int
 wait_for_joined(void)
@@ -211,7 +218,7 @@ wait_for_joined(void)
 	return EXIT_LOST;
 }
 
-/* The work is done: from now on an error is only printed, and changes no status. */
+/* Releases the lock.  The work is done, so an error is only printed, and changes no exit status. */
 static void
 release(void)
 {
@@ -224,7 +231,10 @@ release(void)
 		say("the server has not confirmed that lock \"%s\" is released", lease.name);
 }
 
-/* A socket must not get the number of a closed descriptor: messages would go into it. */
+/*
+ * Opens those of the descriptors 0 to 2 that are closed.  Otherwise a socket could get the number
+ * 2, and messages would go into it.
+ */
 static void
 open_standard_descriptors(void)
 {
@@ -248,7 +258,7 @@ main(int argc, char **argv)
 	command_start(argv);
 	watch_command();
 	status = wait_for_joined();
-	/* What the command has left behind in its group has no lock any more. */
+	/* Kill processes that the command has left in its group: they have no lock any more. */
 	if (status == EXIT_LOST)
 		command_end(true);
 	if (status == 0)

@@ -6,8 +6,12 @@
  * The lock outlives the session (ddb_lock_outlive()): neither the session's end nor a crash of
  * its server releases it before the lease is over, and by then we have ended the command.
  *
- * We count from the question: the answer may have been on its way for long.  And we believe
- * for less than the lock outlives the session, whatever lease others have asked for since.
+ * The server answers how long the lease is still valid.  We add that to the time at which we sent
+ * the question, because the answer may have been on its way for long.  Example: a question is sent
+ * at 100 s, and the answer "20 s" comes at 103 s.  The deadline is 120 s.
+ *
+ * The deadline is never later than the question's time plus 90 percent of the time for which the
+ * lock outlives the session, even if another session has asked for a longer lease since.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,10 +26,14 @@
 #define LOCK_NOT_AVAILABLE "55P03"
 
 /*
- * A client that is silent may have vanished with its machine.  For so long the server keeps the
- * session of one that waits: with the lock it would get, nobody would work.  While the command
- * runs, it keeps the sessions for so much longer than the lease: a network that recovers needs
- * less, and the command ends before.
+ * For how long the server keeps a session whose client is silent.  The client may have vanished
+ * with its machine.
+ *
+ * While ddblock-run waits for the lock, for WAIT_S: a session of a vanished client would get the
+ * lock, and nobody would work with it.
+ *
+ * While the command runs, for OUTLIVE_S longer than the lease.  A network that recovers later does
+ * not help: the command has been ended by then.
  */
 #define WAIT_S 20
 #define OUTLIVE_S 10
@@ -33,8 +41,8 @@
 command_lease lease;
 
 static PGconn *conn;
-static const char *schema;		/* of the extension, quoted */
-static const char *status_sql;	/* until when the lock is ours, and who else has it */
+static const char *schema;		/* the extension's, quoted */
+static const char *status_sql;	/* asks how long the lock is still ours, and who else has it */
 static const char *dbname;
 static char token[24] = "0";
 
@@ -45,15 +53,15 @@ typedef enum question
 	RELEASE
 } question;
 
-static question asked;			/* and not answered */
-static int64_t asked_at;
-static PGresult *answer;		/* what has come of the answer */
+static question asked;			/* the question that is not answered yet */
+static int64_t asked_at;		/* when the last question was sent */
+static PGresult *answer;		/* the part of the answer that has come */
 
-/* ---- before the command runs: we may wait for the server, and be killed ---- */
+/* ---- before the command runs: these functions wait for the server ---- */
 
 /*
- * One row, or a CALL's success; an error ends the program, with busy_status if the lock was
- * not free in time.
+ * Executes a query that returns one row, or a CALL.  An error ends the program, with busy_status if
+ * the lock was not free in time.
  */
 static PGresult *
 query(PGconn *c, int busy_status, const char *sql, int count, const char *const *values)
@@ -71,9 +79,9 @@ query(PGconn *c, int busy_status, const char *sql, int count, const char *const 
 }
 
 /*
- * The server gives up a session whose client is silent for so long, and up to 10 s more:
- * TCP_USER_TIMEOUT counts for what we have not acknowledged, and for keepalives, too.  TCP asks
- * a silent client after 32767 s at most.
+ * Makes the server end the session when its client is silent for so many seconds, or up to 10 s
+ * more.  TCP_USER_TIMEOUT limits how long data and keepalives may stay unacknowledged.  Linux
+ * allows at most 32767 s until the first keepalive.
  */
 static void
 keep_session(PGconn *c, int64_t seconds)
@@ -85,7 +93,10 @@ keep_session(PGconn *c, int64_t seconds)
 				  " pg_catalog.set_config('tcp_keepalives_interval', '10', false)", 2, values));
 }
 
-/* What we ask of TCP, a connection string may change.  The first statement may join locks. */
+/*
+ * Connects.  The connection string in dbname comes after the keepalives, so that it may change
+ * them.  If PGOPTIONS names locks to join, the first statement joins them.
+ */
 static PGconn *
 connect_to_server(void)
 {
@@ -103,12 +114,12 @@ connect_to_server(void)
 		exit(EXIT_OURS);
 	}
 	keep_session(c, WAIT_S);
-	/* Names in our statements are those of pg_catalog. */
+	/* Unqualified names in our statements shall mean objects of pg_catalog only. */
 	PQclear(query(c, EXIT_OURS, "SELECT pg_catalog.set_config('search_path', '', false)", 0, NULL));
 	return c;
 }
 
-/* The row's only column. */
+/* Executes a query that returns one row with one column.  Returns the value, malloc'd. */
 static char *
 value_of(PGconn *c, const char *sql, int count, const char *const *values)
 {
@@ -120,8 +131,9 @@ value_of(PGconn *c, const char *sql, int count, const char *const *values)
 }
 
 /*
- * Nothing may end the session's statements but us, while nobody has killed us.  Settings that
- * this server does not know are left out.
+ * Prepares the session so that the server ends its statements only if ddblock-run has ended: turns
+ * off all time-outs that this version of the server has, and makes the server check the connection
+ * while it executes a statement.
  */
 static void
 prepare_session(void)
@@ -143,6 +155,7 @@ prepare_session(void)
 				  0, NULL));
 }
 
+/* Takes the lock, and sets token.  False: the lock is not free, and we do not wait. */
 static bool
 acquire(const lease_wish *wish)
 {
@@ -164,9 +177,9 @@ acquire(const lease_wish *wish)
 	return token[0] != '\0';
 }
 
-/* ---- what the command's sessions join ---- */
+/* ---- how the command's sessions join ---- */
 
-/* TOKEN:NAME, the name as lock/join_list.h wants it. */
+/* Returns our lock's entry for ddblock.join_locks: TOKEN:NAME, encoded as lock/join_list.h says. */
 static char *
 join_entry(void)
 {
@@ -193,8 +206,11 @@ join_entry(void)
 }
 
 /*
- * What we were told to join ourselves, and our lock.  In PGOPTIONS, the last value counts:
- * what was there may say for how long the server keeps a silent session.
+ * Sets the command's environment variables.  Returns the list of locks that the command's sessions
+ * join: those that we were told to join ourselves, and our lock.
+ *
+ * In PGOPTIONS, the last value of a setting counts.  So the TCP settings come first, because the
+ * user's options may change them; the list comes last.
  */
 static char *
 set_environment(void)
@@ -221,8 +237,8 @@ set_environment(void)
 }
 
 /*
- * Sessions that do not join would work without the lock, and nobody would know.  So a session
- * that connects as ours did has to join first.
+ * Checks that the environment makes sessions join the lock, with a session that connects as ours
+ * did.  Otherwise the command's sessions could work without the lock, and nobody would know.
  */
 static void
 try_to_join(const char *list)
@@ -239,7 +255,7 @@ try_to_join(const char *list)
 
 /* ---- the lease ---- */
 
-/* Time for the command to end by itself. */
+/* How long the command may take to end by itself after SIGTERM. */
 static int64_t
 grace(void)
 {
@@ -252,7 +268,7 @@ lease_end_at(void)
 	return lease.deadline - grace();
 }
 
-/* Who finds that the lock is gone does not know for how long. */
+/* Brings the deadline forward, because we do not know since when the lock is lost. */
 void
 lease_lose(const char *why)
 {
@@ -280,8 +296,9 @@ read_answer(question which, const PGresult *result)
 		int64_t		left = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
 
 		/*
-		 * A session that has joined may have made the lease longer.  Our clock may be slower
-		 * than the server's by a tenth.
+		 * The lease may be longer than length_us, because a session that has joined has asked for
+		 * that.  10 percent of length_us are a reserve, because our clock may be slower than the
+		 * server's.
 		 */
 		lease.deadline = asked_at + between(0, left, lease.length_us / 10 * 9);
 		lease.told_at = asked_at;
@@ -290,7 +307,7 @@ read_answer(question which, const PGresult *result)
 	}
 }
 
-/* Asks, and waits for the answer. */
+/* Asks how long the lock is still ours, and waits for the answer. */
 static PGresult *
 ask_status(void)
 {
@@ -310,7 +327,7 @@ lease_take(const lease_wish *wish)
 	lease.name = wish->name;
 	conn = connect_to_server();
 	prepare_session();
-	/* Who may not ask should not take the lock. */
+	/* Fail before we take the lock if we lack the privilege to ask. */
 	PQclear(ask_status());
 	if (!acquire(wish))
 	{
@@ -319,14 +336,14 @@ lease_take(const lease_wish *wish)
 	}
 	try_to_join(set_environment());
 
-	/* The end of the session, whenever it is, leaves us the lock for so long. */
+	/* From now on, whenever the session ends, the lock stays ours for length_us. */
 	length = value_of(conn, text("SELECT (date_part('epoch', %s.ddb_lock_outlive($1))"
 								 " * 1000000)::bigint", schema), 1, &lease.name);
 	lease.length_us = strtoll(length, NULL, 10);
 	free(length);
 	keep_session(conn, lease.length_us / 1000000 + OUTLIVE_S);
 
-	/* The command must not begin after the lease's end. */
+	/* The command must not begin if the lease is over, or nearly so. */
 	result = ask_status();
 	read_answer(STATUS, result);
 	PQclear(result);
@@ -338,9 +355,9 @@ lease_take(const lease_wish *wish)
 		die("%s", PQerrorMessage(conn));
 }
 
-/* ---- while the command runs, and after: we wait for nobody ---- */
+/* ---- while the command runs, and after: these functions do not wait for the server ---- */
 
-/* Returns when there is something to do for who does nothing else: when it is answered. */
+/* Sends a question.  Returns INT64_MAX: there is nothing to do before the answer; 0: failed. */
 static int64_t
 send_question(question which, const char *sql, int count, const char *const *values)
 {
@@ -369,7 +386,7 @@ lease_release(void)
 {
 	if (lease.lost || asked != NOTHING)
 		return lease.lost ? 0 : INT64_MAX;
-	/* Of a lock that we have joined as well as taken, both end. */
+	/* If we have joined the lock as well as taken it, release both holds. */
 	return lease.joined ?
 		send_question(RELEASE, text("SELECT %s.ddb_lock_release_all() > 0", schema), 0, NULL) :
 		send_question(RELEASE, text("SELECT %s.ddb_lock_release($1)", schema), 1, &lease.name);
@@ -381,7 +398,7 @@ lease_socket(void)
 	return lease.lost ? -1 : PQsocket(conn);
 }
 
-/* The answer is whole when the server is ready for the next question. */
+/* An answer is complete when PQgetResult() returns NULL. */
 void
 lease_read(void)
 {

@@ -429,7 +429,7 @@ http_transfer_load(http_transfer *t, http_request *request, int connect_timeout_
 	long		connect_ms = (long) ((request->deadline - reactor_now_us()) / 1000);
 	long		reloaded_for_s = (long) (http_curl_seconds() - reloaded_s);
 
-	/* With a URL of its own, a request may be the first to that name: all of its time is for that. */
+	/* A request to a URL of its own may be the first to that name: it may connect for longer. */
 	if (request->url == NULL && connect_timeout_ms < connect_ms)
 		connect_ms = connect_timeout_ms;
 	t->request = request;
