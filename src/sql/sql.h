@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sql.h
- *	  What the SQL functions share.
+ *	  What the files of this room give each other.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,63 +15,72 @@
 /* ----------------------------------------------------------------
  * arguments.c: Reads and checks the arguments that the SQL functions share.
  *
- * Each raises 22023 with the argument's name and limit, before any request is
- * sent.
+ * Each function raises 22023 for an invalid argument, with its name and limit, before any request
+ * is sent.  number: the argument's, from 0.  name: the argument's, for the error.
  * ----------------------------------------------------------------
  */
 
 /* Raises the error if the argument is NULL. */
 extern void ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name);
 
-/* A text in UTF-8; a lock's name, not checked yet. */
+/* Converts a text to UTF-8; to a lock's name, which it does not check. */
 extern char *ArgumentUtf8(Datum value);
 extern LockName ArgumentToName(Datum value);
 
-/* Returns the text, if it has 1 to most bytes. */
+/* Returns the text.  Raises if it is empty, or has more than "most" bytes. */
 extern char *ArgumentCheckLength(const char *name, char *utf8, size_t most);
 
-/* Argument 0; raises 55000, too, if the server has not preloaded the library. */
+/*
+ * Argument 0, the name of a lock.  For functions that concern only locks of this session.  Also
+ * raises 55000 if the server has not preloaded the library.
+ */
 extern LockName ArgumentName(FunctionCallInfo fcinfo);
 
-/* The same, for what concerns other sessions' locks, too: see name.c. */
+/* As ArgumentName(), but also raises 42501 as PrefixRequire() does.  For all other functions. */
 extern LockName ArgumentAllowedName(FunctionCallInfo fcinfo);
 
 #define YEAR_MS (366 * DAY_MS)
-#define CENTURY_MS (100 * YEAR_MS)	/* can be counted in microseconds as well */
+#define CENTURY_MS (100 * YEAR_MS)	/* in microseconds, it still fits into int64 */
 
-/* Milliseconds of an interval, rounded up, but less than least_ms if the interval is. */
+/*
+ * The milliseconds of an interval, rounded up.  An interval below least_ms does not become least_ms
+ * by rounding, so the caller can refuse it.
+ */
 extern int64 ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name,
 							  int64 least_ms);
 
-/* Milliseconds; if_null if the argument is NULL. */
+/* The length of a lease in milliseconds; if_null if the argument is NULL. */
 extern int64 ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null);
 
-/* Milliseconds, greater than 0; CENTURY_MS for more.  if_null if the argument is NULL. */
+/*
+ * A time in milliseconds, which must be greater than 0.  CENTURY_MS if it is longer than that;
+ * if_null if the argument is NULL.
+ */
 extern int64 ArgumentPeriod(FunctionCallInfo fcinfo, int number, const char *name, int64 if_null);
 
-/* Milliseconds, greater than 0 and at most max_ms, which is max in words. */
+/* A time in milliseconds, which must be greater than 0 and at most max_ms.  max: that in words. */
 extern int64 ArgumentTime(FunctionCallInfo fcinfo, int number, const char *name, int64 max_ms,
 						  const char *max);
 
 extern bool ArgumentBool(FunctionCallInfo fcinfo, int number, const char *name);
 
-/* > 0 */
+/* A number, which must be greater than 0. */
 extern int64 ArgumentPositive(FunctionCallInfo fcinfo, int number, const char *name);
 
 /*
- * Arguments 0 to 2, how a table is created: its capacity is both > 0, or both 0 if they are
- * NULL.
+ * Arguments 0 to 2: how a table is created.  The two capacities must be both NULL, or both greater
+ * than 0.
  */
 extern dynamo_creation ArgumentCreation(FunctionCallInfo fcinfo);
 
-/* 1 .. max, which is the value of argument max_name, if not NULL. */
+/* A number from 1 to max.  max_name: the argument whose value max is; NULL: max is a constant. */
 extern int32 ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max,
 						   const char *max_name);
 
 /* False if the argument is NULL. */
 extern bool ArgumentIsTrue(FunctionCallInfo fcinfo, int number);
 
-/* NULL if the argument is NULL. */
+/* A lock's data; NULL if the argument is NULL. */
 extern const uint8 *ArgumentData(FunctionCallInfo fcinfo, int number, size_t *len);
 
 /* ----------------------------------------------------------------
@@ -80,72 +89,95 @@ extern const uint8 *ArgumentData(FunctionCallInfo fcinfo, int number, size_t *le
  */
 
 /*
- * An argument of type jsonb, as DynamoDB's JSON; NULL if there are none.  Raises 22023 for
- * what cannot be kept beside data_len bytes of data.
+ * Converts an argument of type jsonb to DynamoDB's JSON; NULL if it has no attributes.  Raises
+ * 22023 for attributes that an item cannot have, or that are too long beside data_len bytes of data.
  */
 extern const char *ArgumentAttributes(FunctionCallInfo fcinfo, int number, size_t data_len);
 
-/* What an item has, as plain JSON in UTF-8, as a jsonb without the table's keys. */
+/*
+ * Converts the additional attributes of an item (JSON in UTF-8) to a jsonb, without the table's
+ * keys.  isnull: there are no others.
+ */
 extern Datum AttributesShow(const char *json, size_t len, bool *isnull);
 
 /* ----------------------------------------------------------------
- * keep_tokens.c: Tokens that are recorded never fall, also by rows from elsewhere.
+ * keep_tokens.c: Keeps the tokens in ddb_fences and ddb_queue_done from falling when rows come
+ * from a dump or by replication.
  * ----------------------------------------------------------------
  */
 
-/* The table of this name in the schema of the extension, whose function is called. */
+/*
+ * The quoted name of a table of the extension, with the extension's schema.  fcinfo: the call of
+ * one of the extension's functions.
+ */
 extern const char *KeepTable(FunctionCallInfo fcinfo, const char *name);
 
-/* Raises: the owner of the table may have added a trigger or a rule.  what: "the token" */
+/*
+ * Raises that a write had no effect: the owner of the table may have added a trigger or a rule.
+ * what: such as "the token"
+ */
 pg_noreturn extern void KeepNotRecorded(const char *table, const char *what);
 
-/* SPI_execute_with_args() of our own write to ddb_fences or ddb_queue_done. */
+/*
+ * As SPI_execute_with_args().  For the extension's own writes to ddb_fences or ddb_queue_done: the
+ * trigger lets these through.
+ */
 extern int	KeepExecute(const char *command, int count, Oid *types, Datum *values,
 						const char *nulls);
 
 /* ----------------------------------------------------------------
  * queue_arguments.c: Reads and checks the arguments that the functions of queues share.
  *
- * Each raises 22023 with the argument's name and limit, or 42501 if the session may not
- * use that name, before any request is sent.
+ * Each function raises 22023 for an invalid argument, with its name and limit, or 42501 if the
+ * session may not use the name, before any request is sent.
  * ----------------------------------------------------------------
  */
 
-/* Arguments 0 and 1: queue, resource; or raises 55000: this server has no queues. */
+/* Arguments 0 and 1: queue and resource.  Raises 55000 if the library is not preloaded. */
 extern QueueName QueueArgument(FunctionCallInfo fcinfo);
 
-/* The same on a server that has not preloaded the library: ask neither worker nor DynamoDB. */
+/*
+ * As QueueArgument(), but also on a server that has not preloaded the library.  For functions that
+ * ask neither the worker nor DynamoDB.
+ */
 extern QueueName QueueArgumentAnywhere(FunctionCallInfo fcinfo);
 
-/* Argument 0: a queue; the session must be allowed all of its resources. */
+/* Argument 0: a queue.  The session must be allowed to use all of its resources. */
 extern QueueName QueueArgumentQueue(FunctionCallInfo fcinfo);
 
-/* The same, whatever the session is allowed: its resources are named elsewhere. */
+/*
+ * Argument 0: a queue.  Does not check what the session may use: the caller checks the resources,
+ * which another argument names.
+ */
 extern const char *QueueArgumentName(FunctionCallInfo fcinfo);
 
-/* Arguments 0 and 1, if the resource may be NULL. */
+/*
+ * Arguments 0 and 1: queue and resource.  A resource that is NULL means the whole queue: the
+ * session must be allowed to use all of its resources.
+ */
 extern QueueName QueueArgumentAny(FunctionCallInfo fcinfo);
 
+/* As QueueArgumentAnywhere(), with values that are not arguments. */
 extern QueueName QueueCheckName(Datum queue, Datum resource);
 
-/* The text of a jsonb, UTF-8. */
+/* Converts a jsonb to text in UTF-8. */
 extern char *QueueCheckPayload(Datum payload);
 
-/* A caller's id, UTF-8. */
+/* Converts the id that a caller gives to a job to UTF-8. */
 extern char *QueueCheckId(Datum id);
 
-/* Milliseconds, from least to most; if_null if the argument is NULL. */
+/* A time in milliseconds, from least_ms to most_ms; if_null if the argument is NULL. */
 extern int64 QueueArgumentTime(FunctionCallInfo fcinfo, int number, const char *name,
 							   int64 least_ms, int64 most_ms, int64 if_null);
 
-/* A message for people, UTF-8, cut to fit; "" if the argument is NULL. */
+/* Why a job has failed: a text for people, in UTF-8, cut to fit; "" if the argument is NULL. */
 extern char *QueueArgumentError(FunctionCallInfo fcinfo, int number);
 
 /* ----------------------------------------------------------------
  * row.c: A row that a function returns, filled column by column.
  *
- * Columns have the names of the function's OUT parameters.  One that the function lacks is left
- * out: the extension may have an older version than the library.
+ * Columns have the names of the function's OUT parameters.  A column that the function lacks is
+ * left out, because the extension's script may be older than the library.
  * ----------------------------------------------------------------
  */
 
@@ -158,39 +190,50 @@ typedef struct Row
 	bool		nulls[ROW_COLUMNS_MAX];
 } Row;
 
-/* All columns are null.  A function that returns a set has called InitMaterializedSRF(). */
+/*
+ * Begins a row, in which all columns are null.  A function that returns a set must have called
+ * InitMaterializedSRF() before.
+ */
 extern void RowStart(Row *row, FunctionCallInfo fcinfo);
+
+/* This and the following functions set one or more columns. */
 extern void RowSet(Row *row, const char *column, Datum value);
 
-/* For people: what the database's encoding cannot say becomes question marks.  "" is null. */
+/*
+ * A text for people: characters that the database's encoding lacks become question marks.  "" is
+ * null.
+ */
 extern void RowText(Row *row, const char *column, const char *utf8);
 
 /*
- * For programs: exact, or reported.  With an elevel below ERROR it then stays null, so that no
- * program takes it for another value.  "" is null.
+ * A text for programs, which must be exact.  If the database's encoding lacks a character, reports
+ * that with elevel; below ERROR, the column stays null.  what: the value's name, for the report.
+ * "" is null.
  */
 extern void RowValue(Row *row, const char *column, int elevel, const char *what,
 					 const char *utf8);
 
 extern void RowInterval(Row *row, const char *column, int64 microseconds);
 
-/* A time on our clock, see SegmentNow(); and DynamoDB's time in milliseconds, if it is one. */
+/* A time on the clock of SegmentNow(). */
 extern void RowClock(Row *row, const char *column, int64 moment);
+
+/* DynamoDB's time, in milliseconds since the epoch; null if that is no valid time. */
 extern void RowEpoch(Row *row, const char *column, int64 epoch_ms);
 
-/* An item's attributes: what it lacks stays null. */
+/* Attributes of an item; those that it lacks stay null. */
 extern void RowHolder(Row *row, const dynamo_holder *holder);
 extern void RowLease(Row *row, const dynamo_item *item);
 extern void RowToken(Row *row, const dynamo_item *item);
 
 
-/* As the next row of a function that returns a set. */
+/* Puts the row into the result of a function that returns a set. */
 extern void RowPut(Row *row, FunctionCallInfo fcinfo);
 
-/* As the result of a function that returns one row. */
+/* Makes the row the result of a function that returns one row. */
 extern Datum RowResult(Row *row);
 
-/* An array of int8. */
+/* Makes an array of int8. */
 extern Datum RowNumbers(const int64 *numbers, int count);
 
 #endif							/* DDBLOCK_SQL_SQL_H */
