@@ -51,8 +51,8 @@ read_limit(FunctionCallInfo fcinfo, int number, AcquireOptions *options)
 }
 
 /*
- * Is the call, as SELECT's own and not a function's, in a transaction that ends with it?  Its
- * snapshot is nobody's then.
+ * Does the transaction consist of this call alone?  It does if the top query itself makes the call,
+ * and not a function in it, outside of a transaction block.  Then nobody else uses the snapshot.
  */
 static bool
 is_alone(FunctionCallInfo fcinfo)
@@ -61,7 +61,7 @@ is_alone(FunctionCallInfo fcinfo)
 		ActivePortal->queryDesc->estate->es_query_cxt == fcinfo->flinfo->fn_mcxt;
 }
 
-/* Returns the token, or of a try whether it got the lock. */
+/* Returns the token; for a try, whether it got the lock. */
 static Datum
 acquire(FunctionCallInfo fcinfo, const LockName *name, AcquireOptions *options,
 		const char *function)
@@ -130,6 +130,7 @@ compare_names(const void *a, const void *b)
 	return strcmp(((const LockName *) a)->utf8, ((const LockName *) b)->utf8);
 }
 
+/* Checks the element with this number of the argument "names". */
 static LockName
 name_of(Datum value, bool isnull, int number)
 {
@@ -202,7 +203,7 @@ acquire_all(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 	if (only_try)
 		return BoolGetDatum(granted);
 
-	/* The token of each name, also of one that comes twice. */
+	/* A name that comes twice gets the same token twice. */
 	for (int i = 0; i < count; i++)
 	{
 		LockName   *found = bsearch(&names[i], sorted, different, sizeof(LockName), compare_names);
@@ -212,7 +213,7 @@ acquire_all(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 	return RowNumbers(tokens, count);
 }
 
-/* SQL's functions: in whose scope, and whether it only tries. */
+/* Defines an SQL function: who reads its arguments, its scope, and whether it only tries. */
 #define ACQUIRES(function, how, scope, only_try) \
 PG_FUNCTION_INFO_V1(function); \
 Datum \

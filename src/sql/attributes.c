@@ -3,8 +3,8 @@
  * attributes.c
  *	  Additional attributes of a lock, between jsonb and DynamoDB's JSON.
  *
- * A string is an S, a number an N, true and false are a BOOL, null is a NULL, an array is
- * an L, an object an M.
+ * DynamoDB's JSON names the type of each value.  A string becomes {"S": ...}, a number {"N": ...},
+ * true and false {"BOOL": ...}, null {"NULL": true}, an array {"L": [...]}, an object {"M": {...}}.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,12 +22,12 @@
 #define NAME_BYTES_MAX 255
 #define DEPTH_MAX 16			/* levels of arrays and objects */
 
-/* DynamoDB's numbers. */
+/* The limits of DynamoDB's numbers. */
 #define DIGITS_MAX 38
 #define EXPONENT_MIN (-130)
 #define EXPONENT_MAX 125
 
-/* DynamoDB would refuse a number that it cannot keep exactly. */
+/* Raises for a number that DynamoDB cannot keep exactly, and would refuse. */
 static void
 put_number(StringInfo out, const JsonbValue *value)
 {
@@ -81,7 +81,7 @@ put_scalar(StringInfo out, const JsonbValue *value)
 	}
 }
 
-/* The first level has the names of attributes. */
+/* depth 1: the name is that of an attribute; else that of a member of an object in one. */
 static void
 put_name(StringInfo out, const JsonbValue *name, int depth)
 {
@@ -109,7 +109,7 @@ put_attributes(StringInfo out, Jsonb *attributes)
 	JsonbIteratorToken token;
 	int			depth = 1;
 
-	/* The outermost object has no type. */
+	/* The outermost object is the list of attributes: it has no type. */
 	(void) JsonbIteratorNext(&it, &value, false);
 	appendStringInfoChar(out, '{');
 	while ((token = JsonbIteratorNext(&it, &value, false)) != WJB_DONE)
@@ -121,7 +121,7 @@ put_attributes(StringInfo out, Jsonb *attributes)
 				appendStringInfoChar(out, '}');
 			continue;
 		}
-		/* A comma, unless it is the first element, or the value of a name. */
+		/* A comma precedes each element and name, except the first; it never precedes a value. */
 		if (strchr("{[:", out->data[out->len - 1]) == NULL)
 			appendStringInfoChar(out, ',');
 		if (token == WJB_KEY)

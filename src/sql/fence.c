@@ -4,22 +4,24 @@
  *	  ddb_fence_check() and ddb_fence_check_shared(): refuse a transaction whose fencing
  *	  token is stale.
  *
- * The table ddb_fences has a row with the highest tokens of each resource, one
- * of exclusive locks and one of shared locks, written by the fenced transaction
- * itself.  The row's lock makes a second transaction wait until the first one
- * has ended; then it sees its token.
+ * The table ddb_fences has a row for each resource, with two tokens: the highest of exclusive locks
+ * and the highest of shared locks.  A fenced transaction writes the row itself.  If T1 has written
+ * the row and T2 checks the same resource, T2 waits for the row's lock until T1 has ended, and then
+ * sees T1's token.
  *
- * An exclusive lock's token is stale if a higher one of either kind is recorded
- * (an equal one of a shared lock was given to somebody else).  A shared lock's
- * token is stale if an exclusive lock's token is not lower.  Shared locks that
- * overlap have no order, so their tokens do not refuse each other.
+ * These tokens are stale:
  *
- * This needs nothing but PostgreSQL: neither the worker nor a server that
- * preloads the library.
+ *	 - The token of an exclusive lock, if a higher token of an exclusive lock, or an equal or higher
+ *	   one of a shared lock is recorded.  An equal one was given to somebody else.
+ *	 - The token of a shared lock, if an equal or higher token of an exclusive lock is recorded.
+ *	   Shared locks that overlap have no order, so their tokens do not refuse each other.
  *
- * The SQL function is a security definer with a fixed search_path.  The table is
- * always the one in the function's own schema, so neither a temporary table nor
- * ALTER EXTENSION ... SET SCHEMA can lead to another one.
+ * The functions need nothing but PostgreSQL: neither the worker nor a server that preloads the
+ * library.
+ *
+ * The functions are security definers with a fixed search_path.  The table is always the one in the
+ * function's own schema, so neither a temporary table nor ALTER EXTENSION ... SET SCHEMA can lead
+ * to another one.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,7 +43,10 @@ typedef struct Fences
 	int64		shared;
 } Fences;
 
-/* A request that fails leaves the transaction without a fence, too. */
+/*
+ * Reads and checks the arguments.  FenceRequest() comes first: if the check fails, and a savepoint
+ * catches the error, the transaction is without its fence, too.
+ */
 static void
 begin(FunctionCallInfo fcinfo, const char *function, text **resource, int64 *token)
 {
@@ -64,7 +69,7 @@ begin(FunctionCallInfo fcinfo, const char *function, text **resource, int64 *tok
 	PrefixRequireResource(text_to_cstring(*resource));
 }
 
-/* Runs a command on one row of the table.  Is there one? */
+/* Executes a command on the resource's row, and reads its tokens.  False: there is no such row. */
 static bool
 run(const char *command, text *resource, int64 token, Fences *fences)
 {
@@ -99,8 +104,8 @@ ddb_fence_check(PG_FUNCTION_ARGS)
 	begin(fcinfo, "ddb_fence_check()", &resource, &token);
 
 	/*
-	 * Writes the row even if the token is not higher: the lock of the changed
-	 * row makes transactions with higher tokens wait until this one has ended.
+	 * Write the row even if the token is not higher: the lock of the changed row makes transactions
+	 * with higher tokens wait until this one has ended.
 	 */
 	if (!run(psprintf("INSERT INTO %s AS f (resource, token) VALUES ($1, $2) "
 					  "ON CONFLICT (resource) DO UPDATE "
@@ -120,8 +125,9 @@ ddb_fence_check(PG_FUNCTION_ARGS)
 PG_FUNCTION_INFO_V1(ddb_fence_check_shared);
 
 /*
- * Once a shared lock's token is recorded, the transactions of its sessions only
- * share a lock of the row: they wait for exclusive ones, not for each other.
+ * The first transaction with the token of a shared lock writes it into the row.  Later ones find it
+ * there, and only lock the row FOR SHARE: they wait for transactions of exclusive locks, but not
+ * for each other.
  */
 Datum
 ddb_fence_check_shared(PG_FUNCTION_ARGS)

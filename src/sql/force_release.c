@@ -3,14 +3,17 @@
  * force_release.c
  *	  ddb_lock_force_release(): takes a lock away from its holder.
  *
- * It decides by an item that it has read, and writes on condition that the
- * item's version is still the same: whatever is written in between makes the
- * write fail instead of ending another lease.  A lease is one cluster's: which of
- * its sessions has the lock when the write comes, nobody outside can know.  An item that
- * is released, but kept from others, is kept no longer.
+ * It reads the item, decides, and writes on condition that the item's version is still the same.
+ * If somebody writes the item in between, our write fails, instead of ending another lease.
  *
- * An item that nobody can use as a lock is shown first, and replaced only if it is still the
- * one that the operator has seen.
+ * A lease belongs to a cluster.  Nobody outside of that cluster can know which of its sessions has
+ * the lock when the write comes.
+ *
+ * If the lock was released, but is kept from others for a minimum time (keptUntil), a forced
+ * release ends that time.
+ *
+ * If the item is such that nobody can use it as a lock, the first call shows it with its digest.  A
+ * second call, which names the digest, replaces the item only if it is still the same.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,7 +43,10 @@ require_digest(const LockName *name, const char *digest, const MailboxAnswer *an
 					 "\"unusable\".")));
 }
 
-/* MAILBOX_UNUSABLE or, if there is no such item, MAILBOX_CHANGED. */
+/*
+ * Reads an unusable item.  Returns MAILBOX_UNUSABLE, or MAILBOX_CHANGED if there is no item or a
+ * usable one.
+ */
 static const MailboxAnswer *
 show(const LockName *name)
 {
@@ -104,7 +110,10 @@ replace(const LockName *name, const char *digest)
 						 "correct it.")));
 }
 
-/* Raises if nobody can use the item, and shows it. */
+/*
+ * Raises an error that shows the item, if it is unusable.  If it was unusable in "found", but has
+ * changed since, reads it into "found" again.
+ */
 static void
 require_usable(const LockName *name, MailboxItem *found)
 {
@@ -124,7 +133,7 @@ require_usable(const LockName *name, MailboxItem *found)
 	}
 }
 
-/* By DynamoDB's clock. */
+/* Is the released lock still kept from others, by DynamoDB's clock? */
 static bool
 is_kept(const dynamo_item *item)
 {
@@ -135,7 +144,10 @@ is_kept(const dynamo_item *item)
 	return item->kept_until_ms > (now + epoch_clock_low(&status.clock, now)) / 1000;
 }
 
-/* The token of a shared lock changes with each cluster that joins; its owner does not. */
+/*
+ * Is the item held by the same lease as "meant"?  The token of a shared lock does not tell: it
+ * changes with each cluster that joins.  Its owner does not change.
+ */
 static bool
 is_lease_of(const dynamo_item *item, const dynamo_item *meant, bool shared)
 {
@@ -195,7 +207,7 @@ fail_unknown(const LockName *name, const dynamo_item *meant, const MailboxItem *
 					 Utf8Owner(Utf8ToMessage(meant->owner)), lease_length(meant))));
 }
 
-/* The write's condition needs a version.  The item of a free lock that is kept may have none. */
+/* Raises if the item of a released lock has no version, which the write's condition needs. */
 static void
 require_version(const LockName *name, const dynamo_item *item)
 {
@@ -207,10 +219,17 @@ require_version(const LockName *name, const dynamo_item *item)
 }
 
 /*
- * If the holder has renewed the lease meanwhile, tries again: the operator still
- * means this lease, but no other one.  Returns false if somebody else has
- * released it, and it is not kept.  If an attempt had no reply, nobody knows whether it ended the
- * lease: the lock may have been taken again since.
+ * Releases the lock.  If the write is refused, the result depends on the item that is there now:
+ *
+ *	 - The same lease, renewed meanwhile: tries again, because the operator still means it.
+ *	 - A released lock that is kept from others: tries again.
+ *	 - A free lock: returns false.
+ *	 - Another lease: raises an error, because the operator does not mean it.  But if the operator
+ *	   meant a released lock, returns false: that was not kept any more.
+ *
+ * If the operator meant a lease, which is not there any more, and an attempt got no reply, raises an
+ * error which says that the outcome is unknown: the attempt may have ended the lease, and the lock
+ * may have been taken again since.
  */
 static bool
 force_release(const LockName *name, MailboxItem *found, bool shared)
@@ -233,15 +252,15 @@ force_release(const LockName *name, MailboxItem *found, bool shared)
 		answer = TableCall(&request, name->utf8, NULL, DYNAMO_OK, &unsettled);
 		if (answer->result == MAILBOX_DONE)
 			return true;
-		/* Refused.  Some servers do not show the item as it is now. */
+		/* The write was refused.  Some servers do not return the present item with the refusal. */
 		*found = answer->found.item.exists ? answer->found : *SessionLookUp(name, NULL);
-		/* If it has our nonce, an earlier copy of the write has succeeded. */
+		/* If the item has our nonce, an earlier copy of the write has succeeded. */
 		if (strcmp(item->version, request.write.version) == 0)
 			return true;
 		CHECK_FOR_INTERRUPTS();
 		require_usable(name, found);
 		if (meant.released && !item->released)
-			return false;		/* somebody has it, so it was not kept any more */
+			return false;		/* the lock was taken, so it was not kept any more */
 		if (unsettled && !meant.released && !is_lease_of(item, &meant, shared))
 			fail_unknown(name, &meant, found);
 		if (!item->exists || (item->released && !is_kept(item)))

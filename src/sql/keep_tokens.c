@@ -1,15 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * keep_tokens.c
- *	  Tokens that are recorded never fall, also by rows from elsewhere.
+ *	  Keeps the tokens in ddb_fences and ddb_queue_done from falling when rows come from elsewhere.
  *
- * A trigger of ddb_fences and ddb_queue_done, enabled ALWAYS.  Rows come from dumps that are
- * restored (COPY), and from logical replication.  A row whose resource is here already is not
- * inserted: what is higher in it goes into the row that is here.  So a restore over a table with
- * rows, and the first copy of a subscription, fail no more because of duplicates.
+ * The function ddb_keep_tokens() is a trigger of both tables, enabled ALWAYS.  Rows come from dumps
+ * that are restored (COPY), and by logical replication.
  *
- * Replication lowers and deletes nothing, and empties no table.  In other sessions the tables' owner may:
- * that is how tokens that are no longer needed go.
+ * If a row is inserted whose resource has a row already, that row gets the higher of both tokens,
+ * and there is no new row.  Example: the table has token 7, and the dump has 5: 7 stays.  So a
+ * restore into a table with rows, and the first copy of a subscription, do not fail because of
+ * duplicates.
+ *
+ * Replicated changes lower no token and delete no row, and a replicated TRUNCATE fails.  In other
+ * sessions, the tables' owner may update and delete, to remove tokens that nobody needs.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,14 +32,20 @@
 
 PG_FUNCTION_INFO_V1(ddb_keep_extension);
 
-/* Before what may drop the extension: the call has the library loaded, whose hook checks (drop_extension.c). */
+/*
+ * Called before statements that may drop the extension.  Does nothing, but the call loads the
+ * library, whose hook checks the statement (drop_extension.c).
+ */
 Datum
 ddb_keep_extension(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_NULL();
 }
 
-/* The functions insert with ON CONFLICT, and want to know which row that gave. */
+/*
+ * KeepExecute() is writing.  Then the trigger merges no rows: our statements use ON CONFLICT, and
+ * need the row that it returns.
+ */
 static bool own_write = false;
 
 const char *
@@ -45,7 +54,7 @@ KeepTable(FunctionCallInfo fcinfo, const char *name)
 	Oid			function = fcinfo->flinfo->fn_oid;
 	char	   *schema = get_namespace_name(get_func_namespace(function));
 
-	/* Dropped meanwhile.  An unqualified name could find a temporary table. */
+	/* The schema was dropped meanwhile.  An unqualified name could find a temporary table. */
 	if (schema == NULL)
 		elog(ERROR, "cache lookup failed for function %u", function);
 	return quote_qualified_identifier(schema, name);
@@ -84,8 +93,8 @@ is_fences(const TriggerData *trigger)
 }
 
 /*
- * Returns how many rows.  As the table's owner, as referential integrity does: who restores a dump
- * need not have more than INSERT.
+ * Executes a command, and returns how many rows it has processed.  As for foreign keys, it runs as
+ * the table's owner: a role that restores a dump may have no privilege but INSERT.
  */
 static uint64
 run(const TriggerData *trigger, const char *command, int count, Oid *types, Datum *values,
@@ -114,7 +123,10 @@ table_of(const TriggerData *trigger)
 									  RelationGetRelationName(trigger->tg_relation));
 }
 
-/* Into the row of the same resource; false: there is none.  Equal tokens are of one claim. */
+/*
+ * Merges the new row into the row of the same resource; false: there is none.  In ddb_queue_done,
+ * the job comes from the row with the higher token; rows with equal tokens are of the same claim.
+ */
 static bool
 merge(const TriggerData *trigger)
 {
@@ -152,7 +164,10 @@ column(const TriggerData *trigger, HeapTuple row, const char *name)
 	return is_null ? 0 : DatumGetInt64(value);
 }
 
-/* The new row, but with no token lower than the old one's; NULL: the old row stays. */
+/*
+ * For a replicated UPDATE.  Of ddb_fences, returns the new row with the higher of both tokens.  Of
+ * ddb_queue_done, returns the new row, or NULL (the old row stays) if its token is lower.
+ */
 static HeapTuple
 raise_tokens(const TriggerData *trigger)
 {
@@ -175,7 +190,7 @@ raise_tokens(const TriggerData *trigger)
 	return row;
 }
 
-/* No trigger can keep the rows, so it is refused while there are any. */
+/* For a replicated TRUNCATE.  A trigger cannot keep the rows, so it raises if there are any. */
 static void
 refuse_to_empty(const TriggerData *trigger)
 {

@@ -4,7 +4,7 @@
  *	  SQL functions of leaderships, locks that the cluster itself holds to lead, and the
  *	  function behind the view ddb_leaderships.
  *
- * The view only reads shared memory: the transaction joins nothing.
+ * The view only reads shared memory.  A transaction that reads it does not join the locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,7 +14,7 @@
 
 #include "sql/sql.h"
 
-/* The worker may not have noticed yet that the lease is over. */
+/* The state for the view.  "lost": the lease is over, and the worker has not noticed it yet. */
 static const char *
 state_of(const leadership *c)
 {
@@ -72,7 +72,7 @@ ddb_leaderships(PG_FUNCTION_ARGS)
 		if (has_lease)
 			RowSet(&row, "token", Int64GetDatum(c.grant.token));
 		RowSet(&row, "joined", Int32GetDatum(has_lease ? count_joined(&c) : 0));
-		/* The owner of the lock, as far as this cluster knows. */
+		/* The leading cluster is the lock's owner, as far as this cluster knows it. */
 		if (c.state == LEADERSHIP_LEADING)
 			RowValue(&row, "leader", NOTICE, "owner of a lock", segment->owner);
 		else if (c.state == LEADERSHIP_STANDING &&

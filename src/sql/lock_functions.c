@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lock_functions.c
- *	  SQL functions of locks that a session holds: join, detach, release, renew,
- *	  check.
+ *	  SQL functions for locks that a session holds: join, detach, release, renew, check.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lock_info.c
- *	  ddb_lock_info(): one consistent read of a lock's item.
+ *	  ddb_lock_info(): shows a lock's item, by one consistent read.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +21,7 @@ compare_clusters(const void *a, const void *b, void *found)
 	return strcmp(item->cluster[*(const int *) a], item->cluster[*(const int *) b]);
 }
 
-/* How the lock is held; if it is shared, by which clusters, in the order of their names. */
+/* Shows the mode; if the lock is shared, also the clusters that hold it, sorted by name. */
 static void
 fill_mode(const MailboxItem *found, Row *row)
 {
@@ -65,13 +65,13 @@ ddb_lock_info(PG_FUNCTION_ARGS)
 	if (!item->exists)
 		return RowResult(&row);
 
-	/* A released item is shown with what the release left in it. */
+	/* Of a released lock, show the attributes that the release has left in the item. */
 	RowValue(&row, "owner", ERROR, "owner of the lock", item->owner);
 	RowHolder(&row, &item->holder);
 	RowLease(&row, item);
 	RowToken(&row, item);
 
-	/* Other clients may write more data and attributes than ddblock does. */
+	/* Other clients may have written more data and attributes than an answer has room for. */
 	if (found->has_data && item->data_len > sizeof(found->data))
 		ereport(WARNING,
 				(errmsg("the data of lock \"%s\" is not shown", name.text),

@@ -1,15 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * lock_list.c
- *	  ddb_lock_list(): the lock table's items, page after page.
+ *	  ddb_lock_list(): lists the lock table's items, page after page.
  *
- * One read of an item does not show whether its holder is alive: clocks of
- * different machines cannot be compared, and the item's token shows when the
- * lock was acquired, not when it was renewed.  Only a version that does not
- * change for the time of the lease shows it.  So each page passes through the
- * worker's lock manager, which remembers the versions that it sees and knows when
- * a lock may be taken over.  The list calls a holder dead if
- * ddb_lock_try_acquire() would get its lock.
+ * One read of an item does not show whether its holder is alive: the clocks of different machines
+ * cannot be compared, and the item's token shows when the lock was acquired, not when it was
+ * renewed.  Only a version that does not change for the length of the lease shows that the holder
+ * is dead.  So each page passes through the worker's lock manager, which remembers the versions
+ * that it sees, and knows when a lock may be taken over.  The list shows "dead-looking" if
+ * ddb_lock_try_acquire() would get the lock.
  *
  *-------------------------------------------------------------------------
  */
@@ -49,7 +48,7 @@ put_row(const LockRow *found, FunctionCallInfo fcinfo)
 	RowPut(&row, fcinfo);
 }
 
-/* Reads the table; the worker's lock manager sees each page.  fcinfo: NULL to return no rows. */
+/* Reads the table.  fcinfo NULL: returns no rows; only the lock manager sees the pages. */
 static void
 look(const char *prefix, FunctionCallInfo fcinfo)
 {

@@ -3,8 +3,8 @@
  * lock_table_create.c
  *	  ddb_lock_table_create(): creates the lock table, ready for use.
  *
- * Each step accepts that its work is done already, so the function can be called
- * again after a failure, and on an existing table.
+ * Each step succeeds if its work is done already.  So the function can be called again after a
+ * failure, and on an existing table.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,8 +47,11 @@ ddb_lock_table_create(PG_FUNCTION_ARGS)
 				(errmsg("lock table \"%s\" already exists", ddblock_lock_table)));
 	}
 
-	/* Does no harm while no item has the attribute. */
-	if (!table.strong)			/* DynamoDB has none with strong consistency in several Regions */
+	/*
+	 * Enable time to live, which does no harm while no item has the attribute.  A table with strong
+	 * consistency in several Regions (table.strong) cannot have it.
+	 */
+	if (!table.strong)
 	{
 		request.op = DYNAMO_UPDATE_TTL;
 		answer = TableCall(&request, NULL, NULL, DYNAMO_VALIDATION, NULL);

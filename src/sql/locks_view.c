@@ -3,9 +3,8 @@
  * locks_view.c
  *	  The function behind the view ddb_locks.
  *
- * It only reads shared memory, and does not keep others from writing it.  Each
- * slot and each lease is copied by itself: a row is consistent, but different
- * rows may show different moments.
+ * It only reads shared memory, without a lock.  It copies one slot or lease after the other: a row
+ * is consistent, but different rows may show different moments.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,10 +20,10 @@
 typedef struct Waiter
 {
 	WaiterCopy	is;
-	bool		acquiring;		/* a lease is being acquired for it */
+	bool		acquiring;		/* a lease is being acquired for this request */
 } Waiter;
 
-/* And begins the next.  Frees what was allocated: the current memory context is for a row. */
+/* Puts the row, begins the next one, and resets the current memory context, which is for a row. */
 static void
 put_row(Row *row, FunctionCallInfo fcinfo)
 {
@@ -34,8 +33,8 @@ put_row(Row *row, FunctionCallInfo fcinfo)
 }
 
 /*
- * Returns how many requests wait for the lock of this lease.  Marks the one for
- * which the lease is being acquired: it is shown as acquiring, not as waiting.
+ * Returns how many requests wait for the lock of this lease.  Does not count the request for which
+ * the lease is being acquired, but marks it: the view shows it as acquiring, not as waiting.
  */
 static int
 count_waiters(Waiter *waiters, int count, const LeaseCopy *entry)
@@ -68,6 +67,7 @@ mode_columns(lock_mode mode, int32 permits, Row *row)
 		RowSet(row, "permits", Int32GetDatum(permits));
 }
 
+/* When the session's hold ends, if its lease is not renewed. */
 static int64
 valid_until(const saved_lease *l, const HoldCopy *held)
 {
@@ -84,7 +84,7 @@ state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now)
 		case LEASE_ACQUIRING:
 			return "acquiring";
 		case LEASE_HELD:
-			/* The worker may not have noticed the session's release yet. */
+			/* The session has released the lock; the worker may not have noticed that yet. */
 			if (held == NULL || held->let_go)
 				return "releasing";
 			return valid_until(l, held) > now ? "held" : "lost";
@@ -99,7 +99,7 @@ state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now)
 	elog(ERROR, "unexpected lease state: %d", (int) l->state);
 }
 
-/* held NULL: no session has a hold on it. */
+/* Fills a row about a lease and a hold on it.  held NULL: the lease has no hold. */
 static void
 lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, Row *row)
 {
@@ -162,7 +162,7 @@ waiter_row(const WaiterCopy *waiter, Row *row)
 	mode_columns(waiter->request.ask.mode, waiter->request.ask.permits, row);
 	RowClock(row, "waiting_since", waiter->request.posted);
 
-	/* A process of this cluster, or another owner; neither if the worker does not know. */
+	/* The lock's holder is a process of this cluster or another owner, if the worker knows. */
 	if (!WaitingReadWatch(&segment_slots[waiter->session.slot], waiter->request.seq, &watch) ||
 		!watch.held)
 		return;
@@ -209,7 +209,7 @@ ddb_locks(PG_FUNCTION_ARGS)
 		put_row(&row, fcinfo);
 		shown[held->hold.lease_index] = true;
 	}
-	/* These are being acquired or released. */
+	/* Leases without a hold: they are being acquired or released. */
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -3,9 +3,9 @@
  * monitor.c
  *	  ddb_lock_monitor(): waits until a lease of this cluster is about to end.
  *
- * A session that runs a statement cannot be told anything, and the worker has no
- * database in which it could NOTIFY.  So another session asks, which then does what
- * is to be done.
+ * Nobody can tell a session anything while it executes a statement, and the worker is connected to
+ * no database in which it could NOTIFY.  So another session calls this function, and when it
+ * returns, does what has to be done.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,12 +15,12 @@
 
 #include "sql/sql.h"
 
-/* A lease may be lost, or let go, at any time. */
+/* How often the function looks: a lease may be lost, or let go, at any time. */
 #define LOOK_US INT64CONST(100000)
 
 #define LEFT_UNKNOWN (-1)
 
-/* Also if all who hold the lock lose it sooner. */
+/* When the lease ends, or the last hold on it ends by its limit (at_most), whichever is sooner. */
 static int64
 valid_until(uint32 index, uint32 generation)
 {
@@ -28,7 +28,10 @@ valid_until(uint32 index, uint32 generation)
 			   SegmentHoldsEnd(index, generation));
 }
 
-/* How long the lease lasts, when that is little; 0: it is lost; else LEFT_UNKNOWN. */
+/*
+ * Waits until the lease lasts for less than less_than, and returns for how long it still lasts.
+ * Returns 0 if the lease is lost; LEFT_UNKNOWN if it was released, or at the time "until".
+ */
 static int64
 watch(uint32 index, uint32 generation, int64 less_than, int64 until)
 {
@@ -39,7 +42,7 @@ watch(uint32 index, uint32 generation, int64 less_than, int64 until)
 	{
 		int64		left;
 
-		/* If nobody here holds it any more: was it lost (0), or released? */
+		/* If the lease is not valid any more, find out whether it was lost or released. */
 		if (valid_until(index, generation) <= SegmentNow())
 		{
 			LeaseCopy	copy;
@@ -83,7 +86,7 @@ ddb_lock_monitor(PG_FUNCTION_ARGS)
 	wait_ms = ArgumentPeriod(fcinfo, 2, "wait", CENTURY_MS);
 	AwaitWithoutSnapshot(fcinfo, "ddb_lock_monitor");
 	until = SegmentNow() + wait_ms * 1000;
-	/* The lease on the lock that sessions of this cluster hold. */
+	/* Find the lease by which this cluster holds the lock. */
 	for (index = 0; index < segment->max_leases; index++)
 	{
 		if (SegmentReadLease(index, &copy) && copy.lease.state == LEASE_HELD &&

@@ -3,17 +3,18 @@
  * purge.c
  *	  ddb_lock_purge(): deletes the items of locks that were released long ago.
  *
- * Each item is deleted on condition that its version is still the one that the
- * scan found.
+ * Each item is deleted on condition that its version is still the one that the scan has found.
  *
- * The condition on an item's token keeps tokens rising, and keeps a late copy of
- * an old acquire from being applied.  Without the item, only time does: a new
- * token is DynamoDB's time in microseconds, and so exceeds the old one unless a
- * clock is wrong by the item's age; and DynamoDB refuses old signatures.  An acquire is
- * repeated for at most a day, the maximum of ddblock.retry_timeout, and the signature of
- * its last copy is accepted for 15 minutes.  Hence the age of the token, a day and an
- * hour; the age since the release is the user's choice, but at least a day, the longest
- * lease.
+ * While there is an item, conditions on its token make each new token higher, and refuse late copies
+ * of old acquires.  Without the item, time must do both:
+ *
+ *	 - A new token is DynamoDB's time in microseconds.  It is higher than the old token, unless a
+ *	   clock is wrong by the age of the item.
+ *	 - An acquire is repeated for at most a day (the maximum of ddblock.retry_timeout), and DynamoDB
+ *	   accepts the signature of its last copy for 15 minutes.  No copy can come later.
+ *
+ * So the token of an item that is deleted must be a day and an hour old.  The user chooses the time
+ * since the release, which is at least a day, the longest lease.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,10 +23,13 @@
 #include "sql/sql.h"
 
 /*
- * By DynamoDB's clock.  An item stays for a day after the time until which it keeps the
- * lock from others.  A token may be in the future, if a clock was wrong; it may be younger
- * than the release, if a bar has raised it since (lockmgr_bar.c).  Other clients do
- * not write when they release a lock, so their items stay.
+ * May the item be deleted?  All ages are by DynamoDB's clock.  Details:
+ *
+ *	 - A token may be in the future, if a clock was wrong.  It may be younger than the release, if a
+ *	   bar (a write that makes late acquires fail, see lockmgr_bar.c) has raised it since.
+ *	 - An item stays for a day after its keptUntil, the time until which it keeps the lock from
+ *	   others.
+ *	 - Clients other than ddblock do not write when they released a lock, so their items stay.
  */
 static bool
 is_old(const TableScan *scan, int64 age_ms)
@@ -69,7 +73,7 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
 			continue;
 		strlcpy(request.write.expected, row->item.version, sizeof(request.write.expected));
 		answer = TableCall(&request, row->name, NULL, DYNAMO_OK, &unsettled);
-		/* An item that is gone after an attempt without a reply was deleted by that. */
+		/* If an attempt got no reply, and the item is gone now, that attempt has deleted it. */
 		if (answer->result == MAILBOX_DONE || (unsettled && !answer->found.item.exists))
 			deleted++;
 	}

@@ -85,7 +85,7 @@ QueueCheckPayload(Datum payload)
 	return ArgumentCheckLength("payload", Utf8FromServer(text), QUEUE_PAYLOAD_MAX);
 }
 
-/* The ids of jobs that were dead, or come from the outbox, must not meet a caller's. */
+/* Ids with our prefix are for jobs that were dead, and for jobs from the outbox: refuse these. */
 char *
 QueueCheckId(Datum id)
 {

@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * queue_local_tables.c
- *	  What queues keep in this database: what is done, and what is to be pushed.
+ *	  The tables that queues have in this database: ddb_queue_done, the jobs that are done, and
+ *	  ddb_outbox, the jobs to be pushed.
  *
- * ddb_queue_mark_done() and ddb_queue_push_on_commit() are part of their caller's transaction, and ask
- * neither the worker nor DynamoDB.  The functions are security definers with a fixed
+ * ddb_queue_mark_done() and ddb_queue_push_on_commit() write as part of their caller's transaction,
+ * and ask neither the worker nor DynamoDB.  The functions are security definers with a fixed
  * search_path, and name the tables with the schema of the extension.
  *
  *-------------------------------------------------------------------------
@@ -28,9 +29,9 @@
 #define DONE "ddb_queue_done"
 #define OUTBOX "ddb_outbox"
 #define SEND_MOST 10000
-#define SEND_TURN 100			/* rows in memory */
-#define FAILURES_MOST 100		/* in a call: then perhaps no row can be sent */
-#define FAILURES_AGAIN 10		/* of rows that have failed before */
+#define SEND_TURN 100			/* rows that are read at a time */
+#define FAILURES_MOST 100		/* ends a call: perhaps no row can be sent */
+#define FAILURES_AGAIN 10		/* how many rows that failed before may fail again in a call */
 #define OUTBOX_DEDUP_MS (30 * DAY_MS)
 
 typedef struct DoneJob
@@ -42,13 +43,15 @@ typedef struct DoneJob
 } DoneJob;
 
 /*
- * True if the job's work is to be done, false if it is done already; LK002 if a later claim's work
- * is recorded.  A resource's jobs are done in order under one lock, and tokens rise, whatever becomes
- * of the queue table.  Numbers do not: in a table that is made anew, or in another one, they begin
- * at 1.  When the job was pushed tells such jobs apart.
+ * Records that the job is done.  Returns true if it was not recorded yet, so the caller must do its
+ * work; false if the work is done already.  Raises LK002 if a later claim has recorded a job.
  *
- * The row's lock makes a second transaction wait until the first one has ended, also if the row
- * stays as it is.
+ * A row for each resource is enough.  A resource's jobs are done in order under one lock, and the
+ * lock's tokens rise, whatever happens to the queue table.  The numbers of jobs may not: if the
+ * queue table is made anew, they begin at 1 again.  pushed_at tells jobs of the same number apart.
+ *
+ * If T1 has recorded a job and T2 calls this for the same resource, T2 waits for the row's lock
+ * until T1 has ended, even if T2 does not change the row.
  */
 static bool
 record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job)
@@ -90,7 +93,7 @@ record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job)
 
 PG_FUNCTION_INFO_V1(ddb_queue_mark_done);
 
-/* (queue, resource, number): the job's time and token are those of this session's claim. */
+/* (queue, resource, number): pushed_at and token are those of this session's claim. */
 Datum
 ddb_queue_mark_done(PG_FUNCTION_ARGS)
 {
@@ -109,7 +112,7 @@ ddb_queue_mark_done(PG_FUNCTION_ARGS)
 
 PG_FUNCTION_INFO_V1(ddb_queue_mark_done_token);
 
-/* (queue, resource, number, pushed_at, token): what another session has claimed. */
+/* (queue, resource, number, pushed_at, token): for a job that another session has claimed. */
 Datum
 ddb_queue_mark_done_token(PG_FUNCTION_ARGS)
 {
@@ -157,31 +160,32 @@ ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
 }
 
 /*
- * Rows that have failed, the first of each resource; who was tried longest ago comes first.  In all
- * commands: what the caller's ddblock.lock_prefix ($2) does not allow is left to others.
+ * FAILED finds rows that have failed: the first one of each resource.  The row that was tried
+ * longest ago comes first.  Rows that the caller's ddblock.lock_prefix ($2) does not allow are left
+ * to other callers.
  */
 #define ALLOWED "starts_with('queue/' || o.queue || '/' || o.resource, $2)"
 #define FAILED "WHERE failing_since IS NOT NULL AND " ALLOWED " AND NOT EXISTS (SELECT FROM %s AS before " \
 	"WHERE before.failing_since IS NOT NULL AND (before.queue, before.resource) = (o.queue, o.resource) " \
 	"AND before.position < o.position) ORDER BY tried_at, position"
 
-/* All that wait for no such row. */
+/* OTHERS finds the rows of resources in which no row has failed. */
 #define OTHERS "WHERE failing_since IS NULL AND " ALLOWED " AND (queue, resource) NOT IN " \
 	"(SELECT queue, resource FROM %s WHERE failing_since IS NOT NULL) ORDER BY position"
 
 typedef struct Sender
 {
 	const char *table;
-	int			most;			/* rows to send; no more than sent: the other rows would fail, too */
+	int			most;			/* how many rows to send; stop() sets it to "sent" */
 	int			sent;
 	int			failures;
-	int64		stop_at;		/* before statement_timeout */
-	bool		table_fits;		/* the queues' table: what is wrong with it is no row's fault */
+	int64		stop_at;		/* when to stop, to end before statement_timeout */
+	bool		table_fits;		/* the queue table is as it must be: a failure may be the row's fault */
 } Sender;
 
 /*
- * Outages, throttling, credentials, a missing table and the ends of the session or its statement are not:
- * the other rows would meet them, too.
+ * Is the error the fault of the row, so that other rows can still be sent?  Outages, throttling,
+ * credentials, a missing table and the end of the session or its statement would strike all rows.
  */
 static bool
 is_fault_of_row(int sqlstate)
@@ -193,7 +197,7 @@ is_fault_of_row(int sqlstate)
 		sqlstate == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 }
 
-/* What is wrong with a job must be mended in its row. */
+/* Adds the row to the error's context: the error must be mended there. */
 static void
 name_row(void *position)
 {
@@ -201,9 +205,11 @@ name_row(void *position)
 }
 
 /*
- * In a subtransaction, which writes nothing here, so that it needs no number.  Returns NULL, or why it
- * failed.  Whatever that is, the subtransaction ends first: else a handler around this call would end it
- * in place of its own, and go on as the definer.
+ * Pushes the job of a row.  Returns NULL, or the error.
+ *
+ * The push runs in a subtransaction.  It writes nothing in this database, so it needs no transaction
+ * id.  After any error the subtransaction ends here.  Otherwise an EXCEPTION block around our caller
+ * would end this subtransaction in place of its own, and go on as the definer of the function.
  */
 static ErrorData *
 push_or_fail(Sender *sender, HeapTuple row, TupleDesc desc, int64 position)
@@ -267,6 +273,7 @@ reason_of(const ErrorData *error)
 		psprintf("%s. %s", error->message, error->detail);
 }
 
+/* Marks the row as one that has failed, with the reason. */
 static void
 note_failure(const char *table, int64 position, const ErrorData *error)
 {
@@ -283,8 +290,11 @@ note_failure(const char *table, int64 position, const ErrorData *error)
 }
 
 /*
- * An error would undo all that was sent, and the next call would begin with the same rows.  A
- * cancellation stays one, whoever wanted it: also a lost lease cancels.
+ * Stops the call after an error that is not the fault of the row.
+ *
+ * If rows were sent, warns instead of raising the error: that would restore the rows that were
+ * deleted, and the next call would begin with them again.  But a cancellation is always raised.  It
+ * may have come from the user, or from a lost lease.
  */
 static void
 stop(Sender *sender, ErrorData *error)
@@ -300,8 +310,8 @@ stop(Sender *sender, ErrorData *error)
 }
 
 /*
- * A turn, which ends after so many failures.  Locks the rows: who corrects or deletes one does so before
- * or after that.
+ * Sends up to SEND_TURN rows.  which: FAILED or OTHERS.  Ends after failures_most further failures.
+ * The rows are locked, so nobody can change or delete a row while it is sent.
  */
 static void
 send_rows(Sender *sender, const char *which, int failures_most)
@@ -354,12 +364,14 @@ send_rows(Sender *sender, const char *which, int failures_most)
 PG_FUNCTION_INFO_V1(ddb_outbox_send);
 
 /*
- * (max_rows): how many jobs.  One sender at a time keeps the order: it locks this function, since a lock
- * of the table that no two have would keep VACUUM out, too.  If the transaction aborts
- * after a push, the row stays, and its id has the next push find that it is done.
+ * (max_rows): how many jobs were sent
  *
- * A row that cannot be sent keeps back those of its queue and resource only.  It is tried again by each
- * call, before the others, since they may wait for it.
+ * To keep the order, only one session sends at a time.  It locks this function, because a lock of
+ * the table that excludes another sender would exclude VACUUM, too.  If the transaction aborts after
+ * a push, the row stays; by the row's id, the next push finds that the job was pushed already.
+ *
+ * A row that cannot be sent keeps back later rows of its queue and resource only.  Each call tries
+ * such rows again first, because others may wait for them.
  */
 Datum
 ddb_outbox_send(PG_FUNCTION_ARGS)
@@ -372,7 +384,7 @@ ddb_outbox_send(PG_FUNCTION_ARGS)
 	sender.most = ArgumentCount(fcinfo, 0, "max_rows", SEND_MOST, NULL);
 	PreventCommandIfReadOnly("ddb_outbox_send()");
 	sender.table = KeepTable(fcinfo, OUTBOX);
-	/* A tenth of statement_timeout's time is for what follows the last push. */
+	/* Leave a tenth of the time that statement_timeout allows for the rest of the statement. */
 	sender.stop_at = !get_timeout_active(STATEMENT_TIMEOUT) ? PG_INT64_MAX : SegmentNow() +
 		(get_timeout_finish_time(STATEMENT_TIMEOUT) - GetCurrentTimestamp()) / 10 * 9;
 

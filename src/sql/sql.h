@@ -90,7 +90,8 @@ extern const uint8 *ArgumentData(FunctionCallInfo fcinfo, int number, size_t *le
 
 /*
  * Converts an argument of type jsonb to DynamoDB's JSON; NULL if it has no attributes.  Raises
- * 22023 for attributes that an item cannot have, or that are too long beside data_len bytes of data.
+ * 22023 for attributes that an item cannot have, or that are too long beside data_len bytes of
+ * data.
  */
 extern const char *ArgumentAttributes(FunctionCallInfo fcinfo, int number, size_t data_len);
 
