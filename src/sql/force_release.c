@@ -227,9 +227,9 @@ require_version(const LockName *name, const dynamo_item *item)
  *	 - Another lease: raises an error, because the operator does not mean it.  But if the operator
  *	   meant a released lock, returns false: that was not kept any more.
  *
- * If the operator meant a lease, which is not there any more, and an attempt got no reply, raises an
- * error which says that the outcome is unknown: the attempt may have ended the lease, and the lock
- * may have been taken again since.
+ * If the operator meant a lease, which is not there any more, and an attempt got no reply, raises
+ * an error which says that the outcome is unknown: the attempt may have ended the lease, and the
+ * lock may have been taken again since.
  */
 static bool
 force_release(const LockName *name, MailboxItem *found, bool shared)

@@ -5,8 +5,8 @@
  *
  * Each item is deleted on condition that its version is still the one that the scan has found.
  *
- * While there is an item, conditions on its token make each new token higher, and refuse late copies
- * of old acquires.  Without the item, time must do both:
+ * While there is an item, conditions on its token make each new token higher, and refuse late
+ * copies of old acquires.  Without the item, time must do both:
  *
  *	 - A new token is DynamoDB's time in microseconds.  It is higher than the old token, unless a
  *	   clock is wrong by the age of the item.

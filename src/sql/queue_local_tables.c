@@ -180,7 +180,7 @@ typedef struct Sender
 	int			sent;
 	int			failures;
 	int64		stop_at;		/* when to stop, to end before statement_timeout */
-	bool		table_fits;		/* the queue table is as it must be: a failure may be the row's fault */
+	bool		table_fits;		/* the queue table is usable: an error may be the row's fault */
 } Sender;
 
 /*
@@ -207,9 +207,10 @@ name_row(void *position)
 /*
  * Pushes the job of a row.  Returns NULL, or the error.
  *
- * The push runs in a subtransaction.  It writes nothing in this database, so it needs no transaction
- * id.  After any error the subtransaction ends here.  Otherwise an EXCEPTION block around our caller
- * would end this subtransaction in place of its own, and go on as the definer of the function.
+ * The push runs in a subtransaction, which writes nothing in this database, so it needs no
+ * transaction id.  After any error, the subtransaction ends here.  Otherwise an EXCEPTION block
+ * around our caller would end this subtransaction in place of its own, and go on as the definer of
+ * the function.
  */
 static ErrorData *
 push_or_fail(Sender *sender, HeapTuple row, TupleDesc desc, int64 position)
@@ -367,8 +368,8 @@ PG_FUNCTION_INFO_V1(ddb_outbox_send);
  * (max_rows): how many jobs were sent
  *
  * To keep the order, only one session sends at a time.  It locks this function, because a lock of
- * the table that excludes another sender would exclude VACUUM, too.  If the transaction aborts after
- * a push, the row stays; by the row's id, the next push finds that the job was pushed already.
+ * the table that excludes another sender would exclude VACUUM, too.  If the transaction aborts
+ * after a push, the row stays; by its id, the next push finds that the job was pushed already.
  *
  * A row that cannot be sent keeps back later rows of its queue and resource only.  Each call tries
  * such rows again first, because others may wait for them.

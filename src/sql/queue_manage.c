@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * queue_manage.c
- *	  For operators: the queues' table; jobs and resources, taken out by hand.
+ *	  SQL functions of queues for operators: create the table; cancel, pause, resume, drop,
+ *	  redrive.
  *
  *-------------------------------------------------------------------------
  */
@@ -49,7 +50,7 @@ ddb_queue_table_create(PG_FUNCTION_ARGS)
 		ereport(NOTICE,
 				(errmsg("queue table \"%s\" already exists", ddblock_queue_table)));
 
-	/* For the ids of callers, which DynamoDB deletes when they count no longer. */
+	/* DynamoDB deletes the ids that callers give to jobs when their time (dedup) is over. */
 	request = QueueRequest(QUEUE_ENABLE_TTL, "", "");
 	reply = QueueCall(&request, NULL, DYNAMO_VALIDATION);
 	if (reply->is.status != DYNAMO_OK &&
@@ -116,8 +117,9 @@ ddb_queue_drop(PG_FUNCTION_ARGS)
 	unsigned	times = 0;
 
 	/*
-	 * The head first: from then on nobody claims the jobs.  A job that is pushed meanwhile
-	 * stays: it moves the head, and this begins anew with that job, or ends before it.
+	 * Write the head first: from then on nobody claims the jobs.  If a job is pushed between the
+	 * read of the head and that write, the head has changed, and the loop begins anew.  A job that
+	 * is pushed after the write stays.
 	 */
 	for (;;)
 	{
@@ -131,7 +133,7 @@ ddb_queue_drop(PG_FUNCTION_ARGS)
 		CHECK_FOR_INTERRUPTS();
 		if (head == NULL || head->is.done >= head->is.seq)
 			PG_RETURN_INT64(0);
-		/* Refused, and no job has come. */
+		/* The write was refused, although no job has come. */
 		if (head->is.seq == before)
 			TableAgain(&times, ddblock_queue_table);
 		request.seq = before = head->is.seq;
@@ -158,8 +160,9 @@ ddb_queue_drop(PG_FUNCTION_ARGS)
 }
 
 /*
- * Pushed first, under an id of its own, then deleted: if we die in between, the next call finds
- * the id, and only deletes.
+ * Pushes a dead job again.  First pushes it under an id that only this dead job gets, then deletes
+ * the dead job.  If the session ends in between, the next call finds by the id that the job was
+ * pushed already, and only deletes.
  */
 static void
 redrive(const char *queue, const char *id)

@@ -3,11 +3,19 @@
  * queue_purge.c
  *	  ddb_queue_purge(): deletes what resources without jobs have left.
  *
- * No number of a resource may come twice: late copies of requests, dead jobs and callers' ids
- * name them.  So numbers of a resource without a head begin above a floor, which is raised to the
- * last numbers of the heads that are to go.  They go when it has waited for so long that every
- * session knows it, and no push that has found no head is under way: sessions remember a floor
- * for an hour, a push is repeated for 4 minutes, and its last copy's signature is accepted for 15.
+ * No number of a resource may be given twice, because late copies of requests, dead jobs and
+ * callers' ids name jobs by their numbers.  If a head is deleted, its last number is forgotten.  So
+ * there is a floor, one number for the whole table: the numbers of a resource without a head begin
+ * above it.
+ *
+ * One purge raises the floor to the highest number of the heads that are to go.  Example: the
+ * floor is 100, and the last number of an old head is 250: the floor becomes 250.  A later purge
+ * deletes the heads whose numbers are not above the floor, when the floor has waited for
+ * FLOOR_WAITS_MS (it "counts" then).  By then:
+ *
+ *	 - Every cluster knows the floor: a cluster reads it again after an hour.
+ *	 - No push that has found no head is under way: a push is repeated for 4 minutes, and the
+ *	   signature of its last copy is accepted for 15 minutes.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,16 +34,20 @@
 
 typedef struct Purge
 {
-	int64		token;			/* last claims below it are old */
-	int64		to;				/* the floor that counts: heads up to it may go */
-	int64		wanted;			/* the floor that all old ones need */
-	int64		count;
+	int64		token;			/* a claim with a lower token is old */
+	int64		to;				/* the floor; 0 if it does not count yet.  Old heads whose last
+								 * number is not above it may go */
+	int64		wanted;			/* the highest number of all old heads: the floor must rise to it */
+	int64		count;			/* how many items and rows were deleted */
 
-	/* Of which jobs wait; in the server's encoding, for what it cannot say is in no row: */
+	/*
+	 * Resources with jobs that wait, and their queues, in the server's encoding.  Names that it
+	 * lacks are left out: no row of ddb_queue_done can have them.
+	 */
 	ArrayBuildState *queues;
 	ArrayBuildState *resources;
 
-	/* Of the last head, for the jobs that follow it: */
+	/* The head that was read last, and its last finished number, for the jobs that follow: */
 	char		queue[QUEUE_NAME_MAX + 1];
 	char		resource[QUEUE_RESOURCE_MAX + 1];
 	int64		done;
@@ -60,7 +72,10 @@ note_waiting(Purge *purge, const QueueRow *head)
 	(void) accumArrayResult(purge->resources, CStringGetTextDatum(resource), false, TEXTOID, NULL);
 }
 
-/* Who pushes meanwhile changes its number, and refuses the deletion. */
+/*
+ * Deletes the head if it is old.  The deletion has a condition on the head's number: if a session
+ * pushes a job meanwhile, DynamoDB refuses the deletion.
+ */
 static void
 purge_head(Purge *purge, const QueueRow *head)
 {
@@ -81,8 +96,11 @@ purge_head(Purge *purge, const QueueRow *head)
 }
 
 /*
- * A finished job's item stays if its deletion was lost.  Done never falls.  A job without a head is
- * finished, or its push is half visible, above the floor.
+ * Deletes a job's item if the job is finished: its deletion was lost.  A head's number "done" never
+ * falls, so it may have been read before.  If a job has no head, there are two cases:
+ *
+ *	 - Its number is not above the floor: the job is finished, and its head was deleted.
+ *	 - Its number is above the floor: it is being pushed, and the head is not visible yet.
  */
 static void
 purge_job(Purge *purge, const QueueRow *job)
@@ -100,8 +118,9 @@ purge_job(Purge *purge, const QueueRow *job)
 }
 
 /*
- * Rows of jobs that do not come again, in this database: no job of their resource waits.  Who has
- * claimed one long ago does not mark it as done any more.
+ * Deletes the rows of ddb_queue_done, in this database, of old claims on resources in which no job
+ * waits.  Nobody gets these jobs again, and a session that has claimed one so long ago does not
+ * mark it as done any more.
  */
 static void
 purge_done(Purge *purge, const char *table)
@@ -159,14 +178,14 @@ ddb_queue_purge(PG_FUNCTION_ARGS)
 	{
 		MemoryContext old = MemoryContextSwitchTo(scan.page);
 
-		/* A caller's id may look like a job's key, or a head's. */
+		/* A caller's id may be "head", or look like a job's key; but its row has no resource. */
 		if (row.resource[0] != '\0' && row.is.number == 0)
 			purge_head(&purge, &row);
 		else if (row.resource[0] != '\0')
 			purge_job(&purge, &row);
 		MemoryContextSwitchTo(old);
 	}
-	/* One floor after the other: else a daily purge would make none count. */
+	/* Raise the floor only if it counts: otherwise frequent purges would begin its wait anew. */
 	if (counts && purge.wanted > floor.is.seq)
 	{
 		request.kind = QUEUE_RAISE_FLOOR;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * queue_views.c
- *	  What waits in a queue, and what is dead.
+ *	  SQL functions that show the jobs that wait in a queue, and the dead ones.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,12 +18,12 @@ typedef struct Summary
 	int64		resources;
 	int64		depth;
 	int64		oldest_ms;		/* the age of the oldest job */
-	int64		overdue_ms;		/* since a job has been due */
-	int64		retrying;
-	int64		paused;
+	int64		overdue_ms;		/* for how long the longest overdue job has been due */
+	int64		retrying;		/* resources whose next job has failed before */
+	int64		paused;			/* resources */
 } Summary;
 
-/* out: the caller's, a FunctionCallInfo or a Summary */
+/* Shows or adds up one resource.  out: a FunctionCallInfo or a Summary. */
 typedef void (*PutResource) (void *out, const QueueName *name);
 
 static int
@@ -32,7 +32,7 @@ compare_texts(const ListCell *a, const ListCell *b)
 	return strcmp(lfirst(a), lfirst(b));
 }
 
-/* For one resource, or for all in which jobs wait. */
+/* Calls "put" for the resource; without one, for each of the queue in which jobs wait. */
 static void
 for_resources(void *out, const QueueName *name, PutResource put)
 {
@@ -50,7 +50,10 @@ for_resources(void *out, const QueueName *name, PutResource put)
 		return;
 	}
 
-	/* In order.  Between two pages one may move to the second: so it may come twice. */
+	/*
+	 * Sort the resources, and leave out duplicates: between the reads of two pages of the index, a
+	 * resource may move from the first to the second.
+	 */
 	scan.request.all = true;
 	while (QueueScanNext(&scan, &row))
 		resources = lappend(resources, pstrdup(row.resource));
@@ -71,7 +74,7 @@ for_resources(void *out, const QueueName *name, PutResource put)
 	MemoryContextDelete(per_resource);
 }
 
-/* No row if no job waits and the resource is not paused. */
+/* Puts a row for the resource if jobs wait, or if the resource is paused. */
 static void
 put_depth(void *out, const QueueName *name)
 {
@@ -122,12 +125,12 @@ add_resource(void *out, const QueueName *name)
 	if (!head->is.paused)
 		summary->overdue_ms = Max(summary->overdue_ms, now_ms - head->is.due);
 
-	first_ms = now_ms;			/* the first job may have just been finished */
+	first_ms = now_ms;			/* if no job is found: it has just been finished */
 	scan.request.number = head->is.done + 1;
 	scan.request.to = head->is.seq;
 	if (QueueScanNext(&scan, &job))
 		first_ms = job.is.pushed_at;
-	/* Older jobs may ride on the head, and newer ones. */
+	/* Small jobs ride on the head: they are in its item.  One of them may be the oldest job. */
 	for (uint32 i = 0; i < head->is.riders; i++)
 		first_ms = Min(first_ms, head->riders[i].is.pushed_at);
 	summary->oldest_ms = Max(summary->oldest_ms, now_ms - first_ms);
@@ -164,7 +167,7 @@ ddb_queue_summary(PG_FUNCTION_ARGS)
 	return RowResult(&row);
 }
 
-/* What a job that waits and a dead one have in common. */
+/* Sets the columns that a waiting job and a dead one have in common. */
 static void
 start_job(Row *row, void *out, const char *resource, const QueueRow *job, int64 now_ms)
 {
@@ -198,7 +201,7 @@ compare_numbers(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-/* Those that ride on the head in their places between the others. */
+/* Puts a row for each waiting job.  Merges the jobs that ride on the head with the others. */
 static void
 put_jobs(void *out, const QueueName *name)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * queue_work.c
- *	  Jobs: pushed, claimed, completed, failed.
+ *	  SQL functions that push, claim, complete and fail jobs.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,7 +38,7 @@ ddb_queue_push(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(job.number);
 }
 
-/* 0 if the argument is NULL. */
+/* Reads an array's elements, and returns how many they are; 0 if the argument is NULL. */
 static int
 elements(FunctionCallInfo fcinfo, int number, Datum **values, bool **nulls)
 {
@@ -52,7 +52,7 @@ elements(FunctionCallInfo fcinfo, int number, Datum **values, bool **nulls)
 	return count;
 }
 
-/* DynamoDB refuses a transaction that writes one item twice. */
+/* Raises if an id comes twice: DynamoDB refuses a transaction that writes one item twice. */
 static void
 check_ids(const QueuePush *jobs, int count)
 {
@@ -112,7 +112,7 @@ ddb_queue_push_all(PG_FUNCTION_ARGS)
 	return RowNumbers(numbers, count);
 }
 
-/* NULL: any. */
+/* Reads the argument "resources" as an array that ends with NULL.  Returns NULL: any resource. */
 static char **
 read_resources(FunctionCallInfo fcinfo, int number, const char *queue)
 {
@@ -154,7 +154,7 @@ ddb_queue_claim(PG_FUNCTION_ARGS)
 	search.lease_ms = ArgumentLease(fcinfo, 2, ddblock_lease_duration);
 	search.resources = read_resources(fcinfo, 3, search.queue);
 	search.max_attempts = ArgumentCount(fcinfo, 4, "max_attempts", ATTEMPTS_MOST, NULL);
-	/* With a snapshot from before the claim, the work would not see what the last job did. */
+	/* A snapshot from before the claim may not show the last job's work. */
 	if (IsolationUsesXactSnapshot())
 		ereport(ERROR,
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
@@ -223,7 +223,12 @@ ddb_queue_fail(PG_FUNCTION_ARGS)
 	int64		retry_ms = QueueArgumentTime(fcinfo, 4, "retry_in", 0, RETRY_MOST_MS, queue_backoff_ms(0));
 
 	claim = QueueOwnRequire(&name, number);
-	claim->is.stays_until = 0;	/* even if the outcome stays unknown */
+
+	/*
+	 * The call changes the resource's place in the index.  If its outcome stays unknown and the
+	 * session completes the job after all, the completion must not keep that place.
+	 */
+	claim->is.stays_until = 0;
 	QueueJobFail(&name, number, claim->is.token, error, retry_ms);
 	SegmentCount(EVENT_JOB_FAILED);
 	QueueOwnRelease(claim, &name.lock);

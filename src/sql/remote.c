@@ -1,10 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * remote.c
- *	  For the view ddb_remote, through which sessions of another database call functions here.
+ *	  The trigger of the view ddb_remote, through which sessions of another database call
+ *	  ddblock's functions in this database.
  *
- * Such a session writes in its own database, and this one sees no write.  Its COMMIT comes here
- * first, so the commit guard of this session has to count the transaction as one that writes.
+ * A session S of the other database writes there, and calls us through a session T here
+ * (postgres_fdw).  T sees no write, but T commits before S does.  So T's commit guard must count
+ * T's transaction as one that writes.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,7 +16,7 @@
 
 PG_FUNCTION_INFO_V1(ddb_remote_guard);
 
-/* A trigger of the view, before each statement. */
+/* Called before each statement on the view. */
 Datum
 ddb_remote_guard(PG_FUNCTION_ARGS)
 {

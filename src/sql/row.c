@@ -97,7 +97,10 @@ RowLease(Row *row, const dynamo_item *item)
 		RowInterval(row, "lease", item->lease_ms * 1000);
 }
 
-/* A token that another kind of client has left in the item is not its own. */
+/*
+ * Shows a held item's token only if its owner uses ddblock: another client leaves the old token in
+ * the item, which is not that of its own hold.
+ */
 void
 RowToken(Row *row, const dynamo_item *item)
 {

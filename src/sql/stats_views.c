@@ -3,8 +3,8 @@
  * stats_views.c
  *	  The functions behind the views ddb_stats and ddb_operations.
  *
- * They only read counters, one after the other: sums may be off by what happens
- * meanwhile.
+ * They only read counters, one after the other.  Events that happen meanwhile may be in one counter
+ * and not yet in another.
  *
  *-------------------------------------------------------------------------
  */
@@ -58,7 +58,7 @@ PG_FUNCTION_INFO_V1(ddb_stats);
 Datum
 ddb_stats(PG_FUNCTION_ARGS)
 {
-	/* The columns of what is counted, in the order of SegmentEvent. */
+	/* The columns of the counters, in the order of SegmentEvent. */
 	static const char *const events[] = {
 		"acquired", "busy", "timed_out", "deadlocks", "lost_unreachable", "lost_taken",
 		"lost_released", "lost_deleted", "lost_at_most", "lk001", "lk002", "jobs_pushed",
@@ -85,10 +85,10 @@ ddb_stats(PG_FUNCTION_ARGS)
 	if (LossLast(loss))
 	{
 		RowSet(&row, "last_loss_at", TimestampTzGetDatum(loss->at));
-		/* Which lock, whose session, and why, if the session may see the lock. */
+		/* Show lock, session and reason only if the caller may see the lock. */
 		if (PrefixAllows(loss->name))
 		{
-			const char *whose = loss->pid == 0 ? "this cluster itself" :	/* a leadership's */
+			const char *whose = loss->pid == 0 ? "this cluster itself" :	/* a leadership */
 				psprintf("process %d, user \"%s\", database \"%s\"", loss->pid,
 						 Utf8ToMessage(loss->user), Utf8ToMessage(loss->database));
 

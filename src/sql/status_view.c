@@ -3,8 +3,7 @@
  * status_view.c
  *	  The function behind the view ddb_status: the worker's state.
  *
- * What the last worker has published stays when it ends; that it has ended shows
- * in worker_pid.
+ * If no worker runs, worker_pid is null, and the view shows what the last worker has published.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,7 +27,7 @@ ddb_status(PG_FUNCTION_ARGS)
 	SegmentReadStatus(&worker);
 	RowStart(&row, fcinfo);
 
-	/* The process, and what it last heard. */
+	/* The worker's process, and what DynamoDB last replied to it. */
 	pid = shared_read(&segment->worker_pid);
 	if (pid != 0)
 	{
@@ -48,7 +47,7 @@ ddb_status(PG_FUNCTION_ARGS)
 				psprintf("\"%s\" has the system identifier of this cluster, and is no standby: "
 						 "one of them is a copy", worker.copy));
 
-	/* Worker and segment write these once; the flags say that they are whole. */
+	/* The worker writes owner and place once; since and has_place say that they are complete. */
 	RowText(&row, "lock_table", ddblock_lock_table);
 	if (worker.since != 0)
 		RowText(&row, "owner", segment->owner);
@@ -59,7 +58,7 @@ ddb_status(PG_FUNCTION_ARGS)
 		RowText(&row, "proxy", worker.proxy);
 	}
 
-	/* DynamoDB's clock against this machine's wall clock, if replies have shown it. */
+	/* The difference of DynamoDB's clock to this machine's wall clock, if replies have shown it. */
 	if (worker.clock.known)
 	{
 		int64		now = SegmentNow();
