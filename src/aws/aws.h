@@ -135,7 +135,7 @@ typedef struct aws_plan
 	char		tried[2048];	/* for messages: why each earlier source had no credentials */
 } aws_plan;
 
-/* Settings, environment and shared files: see profile.c. */
+/* A profile with the settings and the environment: see profile.c. */
 typedef struct aws_profile aws_profile;
 
 /*
@@ -770,8 +770,8 @@ extern aws_found aws_plan_profile(const aws_search *s);
  */
 
 #define AWS_RENEWAL_NEVER		INT64_MAX
-#define AWS_RENEWAL_SOONEST_US	INT64_C(20000000)	/* after a success */
-#define AWS_RENEWAL_RETRY_US	INT64_C(2000000)	/* after a failure; doubles */
+#define AWS_RENEWAL_SOONEST_US	INT64_C(20000000)	/* the shortest delay after a success */
+#define AWS_RENEWAL_RETRY_US	INT64_C(2000000)	/* the delay after a failure; doubles */
 #define AWS_RENEWAL_RETRY_MAX_US INT64_C(60000000)
 
 /* Zero it before first use. */

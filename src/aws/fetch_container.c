@@ -9,7 +9,7 @@
 
 #define TIMEOUT_MS 2000
 
-/* The token's file is read each time: EKS replaces it. */
+/* Asks for credentials.  Reads the token's file each time, because EKS replaces it. */
 static bool
 ask(aws_fetch *fetch)
 {

@@ -92,7 +92,7 @@ ask_role(aws_fetch *fetch)
 	return write_request(fetch, "AssumeRole", role, NULL) && sign(fetch);
 }
 
-/* The token's file is read each time: EKS replaces it. */
+/* Asks for a role.  Reads the token's file each time, because EKS replaces it. */
 static bool
 ask_web_identity(aws_fetch *fetch)
 {

@@ -79,7 +79,7 @@ command_start(char **argv)
 			sigaddset(&ours, ending_signals[i]);
 	}
 	command.signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
-	sigaddset(&ours, SIGTTOU);	/* for pass_terminal() */
+	sigaddset(&ours, SIGTTOU);	/* would stop us in pass_terminal() */
 	sigprocmask(SIG_BLOCK, &ours, &old_signals);
 
 	command_pid = command.signals >= 0 ? fork() : -1;

@@ -55,7 +55,7 @@ struct http_pool
 	http_transfer *transfers;
 	int			transfer_count;
 	http_transfer *idle;
-	int			active;			/* transfers that curl has */
+	int			active;			/* how many transfers curl has, without the scout */
 	http_request *queue;		/* waiting for a transfer, oldest first */
 	http_request **queue_end;
 	int			queued;
@@ -582,7 +582,7 @@ static bool
 init_handles(http_pool *pool, const http_pool_config *config)
 {
 	long		connections = config->max_connections;
-	long		total = connections + 1;	/* with the scout */
+	long		total = connections + 1;	/* one for the scout */
 
 	pool->multi = curl_multi_init();
 	pool->transfers = calloc(config->max_connections, sizeof(http_transfer));

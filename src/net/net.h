@@ -77,7 +77,7 @@ typedef struct child_end
 	int			status;			/* its exit status */
 	char	   *output;			/* valid during the done function only; a NUL follows */
 	size_t		len;
-	const char *errors;			/* the end of its error output */
+	const char *errors;			/* the end of the command's error output */
 } child_end;
 
 typedef void (*child_done_fn) (void *arg, const child_end *end);
@@ -253,7 +253,7 @@ extern bool http_sockets_serve(http_sockets *s, CURL *easy);
 /* Call before each transfer: sets whether it may use a connection that is open. */
 extern bool http_sockets_allow(const http_sockets *s, CURL *easy);
 
-/* Call after curl has closed all sockets. */
+/* Frees everything.  Call it after curl has closed all sockets. */
 extern void http_sockets_destroy(http_sockets *s);
 
 /* The transfer has ended with a reply.  last: retire its connection if it is a new one. */
@@ -347,7 +347,7 @@ extern http_request *http_request_new(const char *method, const char *url,
 									  const char *body, size_t len);
 extern void http_request_free(http_request *request);
 
-/* False if memory is short, or curl lacks an option that we need. */
+/* Makes the easy handle.  False if memory is short, or curl lacks an option that we need. */
 extern bool http_transfer_init(http_transfer *t,
 							   const http_pool_config *config);
 

@@ -56,7 +56,7 @@ watch(uint32 index, uint32 generation, int64 less_than, int64 until)
 				return LEFT_UNKNOWN;
 		}
 		left = valid_until(index, generation);
-		pg_read_barrier();		/* as in HeldIsValid() */
+		pg_read_barrier();		/* read the deadline before the clock, as in HeldIsValid() */
 		left -= SegmentNow();
 		if (left > 0 && left < less_than)
 			return left;

@@ -93,7 +93,7 @@ record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job)
 
 PG_FUNCTION_INFO_V1(ddb_queue_mark_done);
 
-/* (queue, resource, number): pushed_at and token are those of this session's claim. */
+/* (queue, resource, number).  pushed_at and token are those of this session's claim. */
 Datum
 ddb_queue_mark_done(PG_FUNCTION_ARGS)
 {
@@ -112,7 +112,7 @@ ddb_queue_mark_done(PG_FUNCTION_ARGS)
 
 PG_FUNCTION_INFO_V1(ddb_queue_mark_done_token);
 
-/* (queue, resource, number, pushed_at, token): for a job that another session has claimed. */
+/* (queue, resource, number, pushed_at, token).  For a job that another session has claimed. */
 Datum
 ddb_queue_mark_done_token(PG_FUNCTION_ARGS)
 {
