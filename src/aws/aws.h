@@ -279,13 +279,14 @@ extern bool aws_own_endpoint(const char *name, const char *region, bool fips,
  *   the vote before was received.
  * - A Date that contradicts both intervals takes a vote away.  If there is only one vote, the
  *   Date's interval replaces the other interval instead, with one vote.
- * - A Date that agrees with the believed interval clears the votes.
+ * - A Date that does not contradict the believed interval clears the votes.
  * - With EPOCH_VOTES the other interval is believed.
  *
- * If the wall clock contradicts the other interval, too, the votes must also span EPOCH_DOUBT_US:
- * several Dates in a row may be wrong, and the machine right.  There is one exception: no Date was
- * believed yet, and DynamoDB has refused a signature with the wall clock's time.  Then the machine
- * is wrong, because whatever changes Dates on their way to us does not check signatures.
+ * If the wall clock contradicts the other interval, too, the votes must also span at least
+ * EPOCH_DOUBT_US: several Dates in a row may be wrong, and the machine right.  There is one
+ * exception: no Date was believed yet, and DynamoDB has refused a signature with the wall clock's
+ * time.  Then the machine is wrong, because whatever changes Dates on their way to us does not
+ * check signatures.
  * ----------------------------------------------------------------
  */
 

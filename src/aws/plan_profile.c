@@ -118,7 +118,7 @@ is_word(const char *text)
 
 /*
  * Reads the property of the section [sso-session] into value, which has the profile's own property
- * of that name, or "".  Returns false if both are set and differ.
+ * of that name, or "".  Returns false if the profile has another value, or if the text is too long.
  */
 static bool
 get_of_session(const aws_profile *profile, const char *session, const char *property,
@@ -241,7 +241,8 @@ find_named_source(const aws_search *s, const aws_profile *profile)
 
 /*
  * Finds a profile's own credentials, without a role of a chain.  As in the AWS CLI, the order is:
- * web identity, single sign-on, keys in the credentials file, a command, keys in the config file.
+ * credential_source, web identity, single sign-on, keys in the credentials file, a command, keys in
+ * the config file.
  */
 static aws_found
 find_base(const aws_search *s, const aws_profile *profile)
@@ -296,9 +297,9 @@ is_chained(const aws_profile *profile)
 }
 
 /*
- * Follows the chain of profiles up to the one that has credentials.  Example: if profile "a" has
- * role A and source_profile "b", and "b" has role B and keys, the plan has these keys and the roles
- * B, A.
+ * Follows the chain of profiles up to the one that has credentials.  Example: profile "a" has role
+ * A and source_profile "b"; "b" has role B and source_profile "c"; "c" has keys.  Then the plan has
+ * these keys, and the roles B and A, in this order.
  */
 static aws_found
 follow_chain(const aws_search *s, const aws_profile *first)

@@ -31,8 +31,8 @@ aws_renewal_succeeded(aws_renewal *renewal, int64_t now, int64_t left, uint64_t 
 }
 
 /*
- * Has no effect if only time has passed.  Example: 60 minutes were left, so the next fetch is due
- * after 24 to 30 minutes.  10 minutes later, 50 are left, half of which are over after 35.
+ * Has no effect if only time has passed.  Example: at 0:00, 60 minutes were left, so the next fetch
+ * is due between 0:24 and 0:30.  At 0:10, 50 minutes are left: the latest time is 0:35 now.
  */
 void
 aws_renewal_check(aws_renewal *renewal, int64_t now, int64_t left)

@@ -57,7 +57,7 @@ extern void command_end(bool at_once);
 /* Prints a line on standard error. */
 extern void say(const char *format,...) __attribute__((format(printf, 1, 2)));
 
-/* Returns a malloc'd text. */
+/* Formats a text, malloc'd. */
 extern char *text(const char *format,...) __attribute__((format(printf, 1, 2)));
 
 /* Returns its argument; ends the program if that is null, because memory is short. */
@@ -129,7 +129,7 @@ extern void lease_read(void);
 /* When the command must be told to end: early enough to end by itself before the deadline. */
 extern int64_t lease_end_at(void);
 
-/* Says that the lock is lost, and why. */
+/* Sets lease.lost, and prints why the lock is lost. */
 extern void lease_lose(const char *why);
 
 /* Ends the session. */

@@ -7,11 +7,11 @@
  * its server releases it before the lease is over, and by then we have ended the command.
  *
  * The server answers how long the lease is still valid.  We add that to the time at which we sent
- * the question, because the answer may have been on its way for long.  Example: a question is sent
- * at 100 s, and the answer "20 s" comes at 103 s.  The deadline is 120 s.
- *
- * The deadline is never later than the question's time plus 90 percent of the time for which the
- * lock outlives the session, even if another session has asked for a longer lease since.
+ * the question, because the answer may have been on its way for long.  The sum is the deadline, but
+ * we add at most 90 percent of the time for which the lock outlives the session, even if another
+ * session has asked for a longer lease since.  Example: the lock outlives the session for 20 s.  A
+ * question is sent at 100 s, and the answer "15 s" comes at 103 s: the deadline is 115 s.  If the
+ * answer is "40 s", the deadline is 118 s.
  *
  *-------------------------------------------------------------------------
  */

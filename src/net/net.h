@@ -138,7 +138,7 @@ typedef struct http_pool_config
 typedef enum http_outcome
 {
 	HTTP_REPLIED,				/* a complete reply has come */
-	HTTP_NOT_SENT,				/* nothing was sent: name, connect, TLS or proxy failed */
+	HTTP_NOT_SENT,				/* the server got nothing: name, connect, TLS or proxy failed */
 	HTTP_UNKNOWN,				/* some of the request, or all, may have been sent */
 	HTTP_UNTRUSTED,				/* nothing was sent: the server has no TLS or a wrong certificate */
 	HTTP_FOREIGN				/* the request may have been sent, but not to an HTTP server */
