@@ -2,6 +2,7 @@
 # their own.  Nobody can tell them from others but by what they cost.
 
 use DDBLock::Test;
+use List::Util qw(sum);
 
 my $one = new_cluster('one', through => proxy, conf => "ddblock.keep_warm = off\n");
 my $two = new_cluster('two');
@@ -42,7 +43,7 @@ sub items_of
 	return join ' ', map { $_->{sk}{S} =~ /^job#0*(\d+)$/ } @{ $reply->{Items} };
 }
 
-# The requests that a statement sends, by their operations.
+# The requests that a statement sends, by their operations.  The worker sends some after COMMIT.
 sub sends_ok
 {
 	my ($session, $sql, $expected, $what) = @_;
@@ -51,7 +52,8 @@ sub sends_ok
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my $before = $count->();
 	my $got = $session->query_safe($sql);
-	my $after = $count->();
+	my $after;
+	wait_for { $after = $count->(); sum(values %$after) - sum(values %$before) >= sum($expected =~ /\d+/g) } $what;
 	is(join(' ', map { $after->{$_} > $before->{$_} ? "$_ " . ($after->{$_} - $before->{$_}) : () } sort keys %$after), $expected, $what);
 	return $got;
 }
