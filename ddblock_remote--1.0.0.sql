@@ -16,8 +16,8 @@ CREATE SCHEMA ddblock;
 COMMENT ON SCHEMA ddblock IS 'locks of a lock server';
 
 --
--- Calls.  Only the functions below may use these two: whoever calls the first one alone acquires a
--- lock whose last holder's COMMIT is not visible yet.
+-- Calls.  Only the functions below may use these two.  A caller of ddb_remote_call() could acquire a
+-- lock while the COMMIT of its last holder is not visible yet.
 --
 
 CREATE FUNCTION ddblock.ddb_remote_call(function text, arguments jsonb DEFAULT NULL)
