@@ -93,7 +93,9 @@ prepare(job *j)
 	cJSON	   *value;
 
 	j->statement = statement;
-	if (statement == NULL)
+	if (statement == NULL ||
+		!double_allowed(call, statement->select ? "PartiQLSelect" : "PartiQLUpdate",
+						statement->table, NULL))
 		return false;
 	if (cJSON_GetArraySize(parameters) < statement->parameters)
 		return double_fail(call, DOUBLE_VALIDATION, "Number of parameters in request and"

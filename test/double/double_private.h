@@ -79,6 +79,8 @@ struct dynamo_double
 	double_table *tables;
 	bool		(*admit) (void *context, uint64_t item);	/* NULL: every write is */
 	void	   *admit_context;
+	bool		(*allows) (void *context, const char *action, const char *resource);
+	void	   *allows_context;
 	int			cached;			/* expressions and statements */
 	double_expr *expressions[DOUBLE_CACHE_BUCKETS];
 	double_statement *statements[DOUBLE_CACHE_BUCKETS];
@@ -180,6 +182,12 @@ extern bool double_store_update(double_call *call, double_entry *entry,
 extern cJSON *double_returned(const char *return_values, const double_action *actions,
 							  const double_scope *scope, const cJSON *old,
 							  const cJSON *new);
+
+/* double_policy.c; index may be NULL */
+extern bool double_allowed(double_call *call, const char *operation, const char *table,
+						   const char *index);
+extern bool double_request_allowed(double_call *call, const char *operation,
+								   const cJSON *request);
 
 /* double_scan.c */
 extern bool double_read_limit(double_call *call, int *limit);

@@ -36,13 +36,31 @@ static const struct
 	const char *name;
 	double_handler handler;
 	const char *key;
+	const char *action;			/* of IAM's */
 }			writes[] =
 {
-	{"Update", double_update, "Key"},
-	{"Put", double_put_item, "Item"},
-	{"Delete", double_delete_item, "Key"},
-	{"ConditionCheck", double_check_condition_only, "Key"},
+	{"Update", double_update, "Key", "UpdateItem"},
+	{"Put", double_put_item, "Item", "PutItem"},
+	{"Delete", double_delete_item, "Key", "DeleteItem"},
+	{"ConditionCheck", double_check_condition_only, "Key", "ConditionCheckItem"},
 };
+
+static bool
+all_allowed(double_call *call, const cJSON *items)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, items)
+	{
+		for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++)
+		{
+			if (!double_request_allowed(call, writes[i].action,
+										cJSON_GetObjectItemCaseSensitive(item, writes[i].name)))
+				return false;
+		}
+	}
+	return true;
+}
 
 /* Runs the write that the member of TransactItems has. */
 static bool
@@ -306,7 +324,7 @@ double_transact_write(double_call *call)
 		return double_fail(call, DOUBLE_VALIDATION, "1 validation error detected: Value at"
 						   " 'transactItems' failed to satisfy constraint: Member must have"
 						   " length less than or equal to %d", WRITES_MAX);
-	if (!double_text(call, "ClientRequestToken", &name))
+	if (!all_allowed(call, items) || !double_text(call, "ClientRequestToken", &name))
 		return false;
 	token = name != NULL ? remembered(call->d, name) : NULL;
 	return token != NULL ? answer_again(call, items, token) :

@@ -89,7 +89,8 @@ serve(double_call *call, const char *target)
 						   "An unknown operation was requested.");
 	if (!cJSON_IsObject(call->request))
 		return double_fail(call, "SerializationException", "the request is no JSON object");
-	return handler(call);
+	return double_request_allowed(call, target + strlen(TARGET_PREFIX), call->request) &&
+		handler(call);
 }
 
 static int

@@ -75,6 +75,17 @@ extern void dynamo_double_limit(dynamo_double *d,
 								bool (*admit) (void *context, uint64_t item),
 								void *context);
 
+/*
+ * Asks allows for each action ("dynamodb:PutItem") that a request needs on a
+ * resource ("T", a table, or "T/index/I"), before it is looked at.  Where it
+ * returns false the request, or the statement of a batch, fails
+ * (AccessDeniedException).  NULL: no more.
+ */
+extern void dynamo_double_authorize(dynamo_double *d,
+									bool (*allows) (void *context, const char *action,
+													const char *resource),
+									void *context);
+
 /* Calls visit for each item of the table, in the order of a scan. */
 extern void dynamo_double_items(dynamo_double *d, const char *table,
 								void (*visit) (const cJSON *item, void *context),

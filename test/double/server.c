@@ -158,6 +158,7 @@ free_all(server *s)
 		server_fault_free(s->faults);
 		s->faults = next;
 	}
+	server_allow_all(s);
 	while (s->events != NULL)
 	{
 		server_event *next = s->events->next;
@@ -198,6 +199,7 @@ main(int argc, char **argv)
 	s.d = dynamo_double_new();
 	s.buckets = calloc(SERVER_BUCKETS, sizeof(server_bucket));
 	dynamo_double_limit(s.d, server_admit, &s);
+	dynamo_double_authorize(s.d, server_allows, &s);
 	port = listen_on(&s, port);
 	if (port_file != NULL)
 		write_port(port_file, port);

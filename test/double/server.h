@@ -155,6 +155,14 @@ typedef struct server_count
 	struct server_count *next;
 } server_count;
 
+/* What no policy allows: patterns, as IAM has them. */
+typedef struct server_denial
+{
+	char	   *action;
+	char	   *resource;
+	struct server_denial *next;
+} server_denial;
+
 #define SERVER_BUCKETS 65536
 
 /* Writes that an item may still take. */
@@ -177,15 +185,16 @@ struct server
 	server_credential *credentials;
 	server_fault *faults;
 	int			last_fault;
+	server_denial *denials;
 	int64_t		skew_s;			/* of our clock */
 	int64_t		date_error_ms;	/* of each Date, beside that, either way */
 	uint64_t	random;
 	int			turn;			/* of what goes in rotation */
 	double		writes_per_s;	/* of an item; 0: no limit */
-	bool		unlimited;		/* during the operator's own call */
+	bool		unlimited;		/* during the operator's own call; nor denied */
 	server_bucket *buckets;
 	server_count *requests;		/* by operation */
-	server_count *refused;		/* by error type, signatures above all */
+	server_count *refused;		/* by error type of signatures, or by denied action */
 	server_count *keys;			/* requests by access key */
 	long		struck[FAULT_KINDS];
 	long		accepted;		/* connections */
@@ -240,9 +249,11 @@ extern void server_fault_free(server_fault *fault);
 /* server_request.c */
 extern void server_request(server *s, connection *c, const server_http *http);
 extern bool server_admit(void *context, uint64_t item);
+extern bool server_allows(void *context, const char *action, const char *resource);
 extern void server_count_up(server_count **list, const char *name);
 
 /* server_control.c: the reply to a command, malloc'd; false: it was refused */
 extern bool server_control(server *s, const char *body, size_t len, char **reply);
+extern void server_allow_all(server *s);
 
 #endif							/* SERVER_H */

@@ -10,11 +10,16 @@
  *	{"command":"credentials","key":K[,"secret":S][,"token":T]
  *		[,"state":"valid|expired|gone"]}	adds or changes one
  *	{"command":"call","target":"PutItem","body":{...}}
- *										unsigned, unharmed, unthrottled
+ *										unsigned, unharmed, unthrottled, allowed
  *	{"command":"items"[,"table":T]}		the table's items ("lockTable")
  *	{"command":"clock","skew_s":n,"date_error_ms":n}	the server's own clock; by how
  *										much, at most, replies' Dates differ from it
  *	{"command":"capacity","writes_per_s":n}	of each item; 0: no limit
+ *
+ *	{"command":"deny","action":"dynamodb:PutItem"[,"table":T]}
+ *										every request that needs it is refused.  "*" and
+ *										"?" are wildcards; T, or of an index: "T/index/I"
+ *	{"command":"allow_all"}				ends all denials
  *
  * A fault has "probability" or "count" (else: it strikes until cleared), and
  * may have "key", "operation", "delay_ms", "applied", "error", "answer"
@@ -236,6 +241,45 @@ capacity(server *s, const cJSON *command, cJSON *reply)
 	return true;
 }
 
+static bool
+deny(server *s, const cJSON *command, cJSON *reply)
+{
+	const char *resource = text_of(command, "table");
+	server_denial *denial;
+
+	if (text_of(command, "action") == NULL)
+		return refuse(reply, "no action");
+	denial = calloc(1, sizeof(server_denial));
+	denial->action = copy_of(command, "action");
+	denial->resource = strdup(resource != NULL ? resource : "*");
+	denial->next = s->denials;
+	s->denials = denial;
+	return true;
+}
+
+void
+server_allow_all(server *s)
+{
+	while (s->denials != NULL)
+	{
+		server_denial *next = s->denials->next;
+
+		free(s->denials->action);
+		free(s->denials->resource);
+		free(s->denials);
+		s->denials = next;
+	}
+}
+
+static bool
+allow_all(server *s, const cJSON *command, cJSON *reply)
+{
+	(void) command;
+	(void) reply;
+	server_allow_all(s);
+	return true;
+}
+
 bool
 server_control(server *s, const char *body, size_t len, char **text)
 {
@@ -247,6 +291,7 @@ server_control(server *s, const char *body, size_t len, char **text)
 		{"fault", add_fault}, {"clear", clear}, {"stats", stats},
 		{"credentials", credentials}, {"call", call}, {"items", items},
 		{"clock", clock_command}, {"capacity", capacity},
+		{"deny", deny}, {"allow_all", allow_all},
 	};
 	cJSON	   *command = cJSON_ParseWithLength(body, len);
 	const char *name = text_of(command, "command");

@@ -5,6 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,25 @@ server_admit(void *context, uint64_t item)
 	if (bucket->left < 1)
 		return false;
 	bucket->left--;
+	return true;
+}
+
+bool
+server_allows(void *context, const char *action, const char *resource)
+{
+	server	   *s = context;
+
+	if (s->unlimited)
+		return true;
+	for (const server_denial *denial = s->denials; denial != NULL; denial = denial->next)
+	{
+		if (fnmatch(denial->action, action, 0) == 0 &&
+			fnmatch(denial->resource, resource, 0) == 0)
+		{
+			server_count_up(&s->refused, action);
+			return false;
+		}
+	}
 	return true;
 }
 

@@ -1,5 +1,5 @@
 # Clusters against the DynamoDB double, which does what DynamoDB Local does not:
-# it checks signatures and throttles; and it breaks in every way it knows.
+# it checks signatures, denies actions and throttles; and it breaks in every way it knows.
 
 use DDBLock::Test;
 use Time::HiRes qw(time);
@@ -232,6 +232,79 @@ like($session->error_of(q{SELECT ddb_lock_renew('d')}),
 like($session->query_safe(q{SELECT ddb_lock_acquire('e', lease => '1h')}), qr/^\d+$/,
 	'another one is not concerned');
 $double->command(command => 'capacity', writes_per_s => 0);
+
+#
+# Policies: an action denied refuses the requests that need it, and no other
+#
+my %table = (TableName => 'policy');
+my @schema = (KeySchema => [ { AttributeName => 'key', KeyType => 'HASH' } ]);
+my %index = (IndexName => 'byKey');
+my %query = (KeyConditionExpression => '#k = :k', ExpressionAttributeNames => { '#k' => 'key' },
+	ExpressionAttributeValues => { ':k' => { S => 'a' } });
+
+sub item_of { return { %table, Key => { key => { S => $_[0] } } }; }
+sub statement { return { Statement => "$_[0] WHERE \"key\" = ?", Parameters => [ { S => 'a' } ] }; }
+
+my $select = statement('SELECT * FROM "policy"');
+my $transaction = [ TransactWriteItems => { TransactItems => [
+	{ Put => { %table, Item => { key => { S => 'b' } } } }, { Delete => item_of('c') },
+	{ Update => { %{ item_of('d') }, UpdateExpression => 'REMOVE n' } },
+	{ ConditionCheck => { %{ item_of('e') }, ConditionExpression => 'attribute_not_exists(n)' } } ] } ];
+my $batch = [ BatchExecuteStatement =>
+	{ Statements => [ map { statement("UPDATE \"$_\" SET n = 1") } 'policy', 'missing' ] } ];
+my @asked = (
+	[ CreateTable => { %table, BillingMode => 'PAY_PER_REQUEST', @schema,
+		AttributeDefinitions => [ { AttributeName => 'key', AttributeType => 'S' } ],
+		GlobalSecondaryIndexes => [ { %index, @schema, Projection => { ProjectionType => 'ALL' } } ] } ],
+	[ UpdateTimeToLive => { %table, TimeToLiveSpecification =>
+		{ AttributeName => 'ttl', Enabled => JSON::PP::true } } ],
+	[ DescribeTable => \%table ], [ DescribeTimeToLive => \%table ], [ Scan => \%table ],
+	[ Query => { %table, %query } ], [ Query => { %table, %query, %index } ],
+	[ PutItem => { %table, Item => { key => { S => 'a' } } } ], [ GetItem => item_of('a') ],
+	[ UpdateItem => item_of('a') ], [ DeleteItem => item_of('f') ], $transaction,
+	[ ExecuteStatement => $select ], [ BatchExecuteStatement => { Statements => [$select] } ], $batch,
+);
+
+# The places in @asked of the requests that are refused, if only in their first statement.
+sub denied
+{
+	return join ' ', grep {
+		my ($status, $reply) = $plain->try_call(@{ $asked[$_] });
+		$status == 400 ? $reply->{__type} eq 'com.amazon.coral.service#AccessDeniedException' :
+		  (($reply->{Responses} // [])->[0]{Error}{Code} // '') eq 'AccessDenied';
+	} 0 .. $#asked;
+}
+
+my %needed_by = (CreateTable => '0', UpdateTimeToLive => '1', DescribeTable => '2',
+	DescribeTimeToLive => '3', Scan => '4', Query => '5', PutItem => '7 11', GetItem => '8',
+	UpdateItem => '9 11', DeleteItem => '10 11', ConditionCheckItem => '11',
+	PartiQLSelect => '12 13', PartiQLUpdate => '14');
+is(denied(), '', 'what is not denied is allowed');
+foreach my $action (sort keys %needed_by)
+{
+	$plain->deny("dynamodb:$action", table => 'policy');
+	is(denied(), $needed_by{$action}, "$action is denied to what needs it");
+	$plain->allow_all;
+}
+$plain->deny('dynamodb:Query', table => 'policy/index/byKey');
+$plain->deny('dynamodb:PartiQLSelect');
+$plain->deny('dynamodb:*', table => 'lockTable');
+is(denied(), '6 12 13', 'several denials, one of them of an index');
+like(error_of($nodes{plain}, q{SELECT ddb_lock_acquire('denied')}),
+	qr/ERROR: +42501: .*is not authorized to perform: dynamodb:UpdateItem on resource: arn:\S+:table\/lockTable because no/s,
+	'a session is told which action on which table');
+cmp_ok($plain->refused('dynamodb:UpdateItem'), '>', 0, 'which the double counts');
+
+# All of a transaction is refused; of a batch only that statement.
+$plain->call('DeleteItem', item_of('b'));
+$plain->deny('dynamodb:ConditionCheckItem');
+$plain->deny('dynamodb:PartiQLUpdate', table => 'miss*');
+$plain->try_call(@$transaction);
+is($plain->call('GetItem', item_of('b'))->{Item}, undef, 'nothing of a denied transaction is done');
+my ($status, $reply) = $plain->try_call(@$batch);
+is_deeply([ $status, map { $_->{Error}{Code} } @{ $reply->{Responses} } ],
+	[ 200, undef, 'AccessDenied' ], 'a batch succeeds but for the denied statement');
+$plain->allow_all;
 
 $session->query_safe('SELECT ddb_lock_release_all()');
 $session->quit;

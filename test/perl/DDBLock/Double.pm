@@ -44,7 +44,19 @@ Signed requests of an operation ("UpdateItem"), or of all.
 
 =item $double->refused($type)
 
-How many requests were refused with that error for their signature.
+How many requests were refused with that error for their signature, or
+because that action ("dynamodb:PutItem") is denied.
+
+=item $double->deny($action, table => $table)
+
+As if no IAM policy allowed the action ("dynamodb:PutItem", or with wildcards
+"dynamodb:*") on the table, by default on any: each request that needs it is
+refused. An index is a resource of its own, "$table/index/$index", and
+"$table*" is both.
+
+=item $double->allow_all
+
+Ends all denials.
 
 =item $double->credentials($key, %options)
 
@@ -53,7 +65,7 @@ gone).
 
 =item $double->call($operation, \%request)
 
-An operator's request: needs no signature, meets no fault. Dies unless it
+An operator's request: needs no signature, meets no fault, is never denied. Dies unless it
 succeeds.
 
 =item $double->try_call($operation, \%request)
@@ -173,6 +185,15 @@ sub credentials
 	$self->command(%options, command => 'credentials', key => $key);
 	return;
 }
+
+sub deny
+{
+	my ($self, $action, %options) = @_;
+	$self->command(%options, command => 'deny', action => $action);
+	return;
+}
+
+sub allow_all { my ($self) = @_; $self->command(command => 'allow_all'); return; }
 
 sub call
 {
