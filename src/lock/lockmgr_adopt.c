@@ -123,6 +123,24 @@ resume(lockmgr *lm, int64_t now, lm_lease *lease)
 				 LOCK_RELEASING, now);
 }
 
+/*
+ * Settles a lease that has no hold.  The previous manager may have died between two saves:
+ *
+ *	 - The lease is saved as held, and its next hold is not saved: nobody has it, so it is released.
+ *	 - The session has acknowledged a loss, so the hold has gone, and the lease is still saved.
+ */
+static void
+settle_unheld(lockmgr *lm, lm_lease *lease)
+{
+	if (lease->l.state == LEASE_HELD)
+	{
+		lm_set_lease_state(lm, lease, LEASE_RELEASING);
+		lm_save(lm, lease, false);
+	}
+	else if (lease->l.state == LEASE_LOST && lease->lock == NULL)
+		lm_put_lease(lm, lease);
+}
+
 void
 lockmgr_adopted(lockmgr *lm, int64_t now)
 {
@@ -132,21 +150,8 @@ lockmgr_adopted(lockmgr *lm, int64_t now)
 		lm_hold    *hold = &lm->holds[i];
 
 		lm_update_detached(lm, lease);
-		/*
-		 * The previous manager may have died between two saves:
-		 *
-		 *	 - The lease is saved as held, and its next hold is not saved: nobody has it, so it
-		 *	   is released.
-		 *	 - The session has acknowledged a loss, so the hold has gone, and the lease is still
-		 *	   saved.
-		 */
-		if (lease->holds == NULL && lease->l.state == LEASE_HELD)
-		{
-			lm_set_lease_state(lm, lease, LEASE_RELEASING);
-			lm_save(lm, lease, false);
-		}
-		else if (lease->holds == NULL && lease->l.state == LEASE_LOST && lease->lock == NULL)
-			lm_put_lease(lm, lease);
+		if (lease->holds == NULL)
+			settle_unheld(lm, lease);
 		if (hold->session == NULL)
 		{
 			hold->next = lm->free_hold;

@@ -611,6 +611,37 @@ send_check(lockmgr *lm, int64_t now, lm_call *call)
 	return true;
 }
 
+/*
+ * Adds the lock's renewal to the call, as writes[call->count].  Returns the operation that the call
+ * is if it stays the only one.
+ */
+static dynamo_op
+add_renewal(lockmgr *lm, int64_t now, lm_call *call, lm_lock *lock, dynamo_write *writes,
+			shared_part *parts, bool *repeat)
+{
+	dynamo_op	op = lock->explains ? DYNAMO_READ : DYNAMO_RENEW;
+
+	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
+	lock->call = call;
+	if (lock->explains)
+		describe_read(lm, lock, false, &writes[0]);
+	else
+	{
+		call->last_resort = is_last_resort(lm, now, lock);
+		if (call->last_resort)
+			lm->alone_at = now;
+		if (lock->state == LOCK_HELD)
+			start_renewal(lm, now, lock);
+		else if (!lock->outcome_unknown)
+			lm_new_nonce(lm, lock);
+		*repeat |= lock->repeat;
+		lock->repeat = true;
+		prepare_write(lm, now, lock, &writes[call->count], &parts[call->count]);
+	}
+	call->locks[call->count++] = lock;
+	return op;
+}
+
 /* Sends renewals that are due, up to 25 in one request. */
 static void
 send_renewals(lockmgr *lm, int64_t now)
@@ -640,29 +671,9 @@ send_renewals(lockmgr *lm, int64_t now)
 			alone = is_alone(lm, now, lock);
 			if (alone && call->count > 0)
 				break;
-			heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
-			lock->call = call;
-			if (lock->explains)
-			{
-				op = DYNAMO_READ;
-				describe_read(lm, lock, false, &writes[0]);
-			}
-			else
-			{
-				call->last_resort = is_last_resort(lm, now, lock);
-				if (call->last_resort)
-					lm->alone_at = now;
-				if (lock->state == LOCK_HELD)
-					start_renewal(lm, now, lock);
-				else if (!lock->outcome_unknown)
-					lm_new_nonce(lm, lock);
-				repeat |= lock->repeat;
-				lock->repeat = true;
-				prepare_write(lm, now, lock, &writes[call->count], &parts[call->count]);
-			}
+			op = add_renewal(lm, now, call, lock, writes, parts, &repeat);
 			own = attempt_timeout(lm, now, lock);
 			timeout = own < timeout ? own : timeout;
-			call->locks[call->count++] = lock;
 		}
 		send_call(lm, call, call->count > 1 ? DYNAMO_RENEW_BATCH : op, repeat, timeout, writes);
 	}

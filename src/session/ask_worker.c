@@ -101,6 +101,31 @@ MailboxSleep(MailboxPause what, int64 us)
 	ResetLatch(MyLatch);
 }
 
+/*
+ * Checks that a worker runs; without one for WORKER_PATIENCE_US, raises.  *missing_since: since when
+ * none runs, or 0.  Returns when to check again.
+ */
+static int64
+check_worker(const MailboxRequest *request, int64 now, int64 *missing_since)
+{
+	if (shared_read(&segment->worker_procno) != PG_UINT32_MAX)
+	{
+		*missing_since = 0;
+		return PG_INT64_MAX;
+	}
+	if (*missing_since == 0)
+		*missing_since = now;
+	/*
+	 * Up to version 15, the postmaster can miss the end of a child for up to a minute: a signal that
+	 * comes just before select() does not end it (ServerLoop() in postmaster.c).  So remind it.
+	 */
+	if (*missing_since < now)
+		SendPostmasterSignal(PMSIGNAL_BACKGROUND_WORKER_CHANGE);
+	if (now - *missing_since >= WORKER_PATIENCE_US)
+		ErrorsNoWorker(dynamo_is_queue_write(request->op));
+	return *missing_since + WORKER_PATIENCE_US;
+}
+
 /* Waits for the answer.  Returns false in the cases in which MailboxCall() returns NULL. */
 static bool
 wait_for_answer(const MailboxRequest *request, Waiting *waiting)
@@ -127,24 +152,8 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 			return false;
 
 		now = SegmentNow();
-		wake = now + TURN_US;
-		if (shared_read(&segment->worker_procno) != PG_UINT32_MAX)
-			missing_since = 0;
-		else
-		{
-			if (missing_since == 0)
-				missing_since = now;
-			/*
-			 * Up to version 15, the postmaster can miss the end of a child for up to a minute: a
-			 * signal that comes just before select() does not end it (ServerLoop() in
-			 * postmaster.c).  So remind it.
-			 */
-			if (missing_since < now)
-				SendPostmasterSignal(PMSIGNAL_BACKGROUND_WORKER_CHANGE);
-			if (now - missing_since >= WORKER_PATIENCE_US)
-				ErrorsNoWorker(dynamo_is_queue_write(request->op));
-			wake = Min(wake, missing_since + WORKER_PATIENCE_US);
-		}
+		wake = check_worker(request, now, &missing_since);
+		wake = Min(wake, now + TURN_US);
 		if (waiting == NULL && !request->repeat)
 			WaitingTellTrouble(started, now, NULL);
 		if (waiting != NULL && waiting->gives_up && now >= waiting->deadline)

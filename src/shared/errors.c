@@ -237,6 +237,28 @@ ErrorsDetached(const char *lock)
 	ErrorsState(errmsg("lock \"%s\" is detached already", lock));
 }
 
+/* Returns if the answer is about no limit. */
+static void
+raise_limit(const MailboxAnswer *answer)
+{
+	if (answer->result == MAILBOX_NO_ROOM)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("all %d leases of this cluster are in use", ddblock_max_leases),
+				 superuser_arg(GetSessionUserId()) || ddblock_superuser_reserved_leases == 0 ? 0 :
+				 errdetail("The last %d are reserved for superusers.",
+						   Min(ddblock_superuser_reserved_leases, ddblock_max_leases - 1)),
+				 errhint("Increase \"ddblock.max_leases\", or hold fewer locks at a time.")));
+	if (answer->result == MAILBOX_ROLE_FULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many leases for role \"%s\"",
+						GetUserNameFromId(GetSessionUserId(), false)),
+				 errdetail("Its sessions hold %d, the limit set by \"ddblock.role_max_leases\".",
+						   ddblock_role_max_leases),
+				 errhint("Release locks, or have a superuser change the limit.")));
+}
+
 /* Callers that try deal with MAILBOX_BUSY themselves, so here it is the answer to a DETACH. */
 void
 ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
@@ -261,22 +283,7 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 				 errdetail_internal("%s", Utf8ToMessage(failure->message)),
 				 errhint("Acquire locks in the same order in every session.")));
 	}
-	if (answer->result == MAILBOX_NO_ROOM)
-		ereport(ERROR,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("all %d leases of this cluster are in use", ddblock_max_leases),
-				 superuser_arg(GetSessionUserId()) || ddblock_superuser_reserved_leases == 0 ? 0 :
-				 errdetail("The last %d are reserved for superusers.",
-						   Min(ddblock_superuser_reserved_leases, ddblock_max_leases - 1)),
-				 errhint("Increase \"ddblock.max_leases\", or hold fewer locks at a time.")));
-	if (answer->result == MAILBOX_ROLE_FULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("too many leases for role \"%s\"",
-						GetUserNameFromId(GetSessionUserId(), false)),
-				 errdetail("Its sessions hold %d, the limit set by \"ddblock.role_max_leases\".",
-						   ddblock_role_max_leases),
-				 errhint("Release locks, or have a superuser change the limit.")));
+	raise_limit(answer);
 	if (answer->result == MAILBOX_NO_MEMORY)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),

@@ -172,6 +172,20 @@ waiter_row(const WaiterCopy *waiter, Row *row)
 		RowSet(row, "blocked_by_pid", Int32GetDatum(watch.holder.pid));
 }
 
+/* The next lease with a hold, from number *i on, whose name the session may see. */
+static bool
+next_held(uint32 *i, LeaseCopy *entry, HoldCopy *held)
+{
+	for (; *i < segment->max_leases; (*i)++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (SegmentReadHold(*i, held) && SegmentReadLease(held->hold.lease_index, entry) &&
+			entry->lease.generation == held->hold.lease_generation && PrefixAllows(entry->name))
+			return true;
+	}
+	return false;
+}
+
 PG_FUNCTION_INFO_V1(ddb_locks);
 Datum
 ddb_locks(PG_FUNCTION_ARGS)
@@ -197,14 +211,8 @@ ddb_locks(PG_FUNCTION_ARGS)
 
 	old = MemoryContextSwitchTo(AllocSetContextCreate(CurrentMemoryContext, "ddb_locks row",
 													  ALLOCSET_DEFAULT_SIZES));
-	for (uint32 i = 0; i < segment->max_leases; i++)
+	for (uint32 i = 0; next_held(&i, entry, held); i++)
 	{
-		CHECK_FOR_INTERRUPTS();
-		if (!SegmentReadHold(i, held) ||
-			!SegmentReadLease(held->hold.lease_index, entry) ||
-			entry->lease.generation != held->hold.lease_generation ||
-			!PrefixAllows(entry->name))
-			continue;
 		lease_row(entry, held, count_waiters(waiters, waiter_count, entry), now, &row);
 		put_row(&row, fcinfo);
 		shown[held->hold.lease_index] = true;

@@ -14,6 +14,19 @@
 #include "shared/version.h"
 #include "sql/sql.h"
 
+/* The difference of DynamoDB's clock, which must be known, to this machine's wall clock. */
+static void
+clock_columns(const epoch_clock *clock, Row *row)
+{
+	int64		now = SegmentNow();
+	int64		low = epoch_clock_low(clock, now);
+	int64		high = epoch_clock_high(clock, now);
+	int64		wall = GetCurrentTimestamp() + EPOCH_DIFFERENCE_US - now;
+
+	RowInterval(row, "clock_ahead", (low + high) / 2 - wall);
+	RowInterval(row, "clock_error", (high - low) / 2);
+}
+
 PG_FUNCTION_INFO_V1(ddb_status);
 Datum
 ddb_status(PG_FUNCTION_ARGS)
@@ -58,18 +71,8 @@ ddb_status(PG_FUNCTION_ARGS)
 		RowText(&row, "proxy", worker.proxy);
 	}
 
-	/* The difference of DynamoDB's clock to this machine's wall clock, if replies have shown it. */
 	if (worker.clock.known)
-	{
-		int64		now = SegmentNow();
-		int64		low = epoch_clock_low(&worker.clock, now);
-		int64		high = epoch_clock_high(&worker.clock, now);
-		int64		wall = GetCurrentTimestamp() + EPOCH_DIFFERENCE_US - now;
-
-		RowInterval(&row, "clock_ahead", (low + high) / 2 - wall);
-		RowInterval(&row, "clock_error", (high - low) / 2);
-	}
-
+		clock_columns(&worker.clock, &row);
 	RowSet(&row, "max_connections", Int32GetDatum(ddblock_max_connections));
 	RowSet(&row, "leases", Int32GetDatum(shared_read(&segment->leases_in_use)));
 	RowSet(&row, "max_leases", Int32GetDatum(segment->max_leases));
