@@ -1275,6 +1275,130 @@ COMMENT ON FUNCTION ddb_outbox_send(integer) IS
 'For operators: pushes the jobs of ddb_outbox, those of a resource in their order, and returns how many.';
 
 --
+-- The check
+--
+
+CREATE FUNCTION ddb_check_request(request text, OUT detail text, OUT hint text, OUT owners text)
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+
+COMMENT ON FUNCTION ddb_check_request(text) IS
+'For ddb_check(): tries a request, which changes nothing.';
+
+-- A row with a hint that has not failed is a warning.
+CREATE FUNCTION ddb_check(OUT subject text, OUT result text, OUT detail text, OUT hint text)
+RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 10000 ROWS 26
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	extension pg_extension;
+	requests text[];
+	request text;
+	started timestamptz;
+	times numeric[];
+	s record;
+	r record;
+	owners text;
+	blocked text;
+	no_queues boolean := false;
+BEGIN
+	SELECT * INTO STRICT extension FROM pg_extension WHERE extname = 'ddblock';
+	FOR subject, requests IN VALUES
+		('library', '{}'::text[]), ('same in all clusters', '{}'), ('limits', '{}'), ('worker', '{}'), ('place', '{}'),
+		('lock table', '{describe_table}'), ('credentials', '{}'), ('time-to-live', '{describe_ttl}'),
+		('round trip', array_fill('read'::text, '{9}')), ('clock', '{}'), ('take-over', '{take_over}'),
+		('acquire, release', '{force_release}'), ('renew', '{renew_batch}'),
+		('list', CASE current_setting('ddblock.sort_separator', true) WHEN '' THEN '{scan}' ELSE '{query, scan}' END::text[]),
+		('other clusters', '{}'), ('purge', '{delete}'), ('replace', '{replace}'),
+		('queue table', '{queue_describe_table}'), ('queue time-to-live', '{queue_describe_ttl}'),
+		('queue push', '{push}'), ('queue claim', '{find, read_head, claim}'),
+		('queue complete', '{complete, check_gone}'), ('queue cancel', '{cancel}'),
+		('queue list', '{list_jobs}'), ('queue purge', '{list_all}'), ('trouble', '{}')
+	LOOP
+		CONTINUE WHEN subject = blocked;
+		SELECT '-', NULL, NULL INTO result, detail, hint;
+		IF blocked IS NOT NULL OR (no_queues AND subject LIKE 'queue %') THEN
+			detail := format('not tried: see "%s"', coalesce(blocked, 'queue table'));
+		ELSE BEGIN
+			EXECUTE format('SELECT * FROM %s.ddb_status()', extension.extnamespace::regnamespace) INTO s;
+			-- These requests fail, with the error that says why.
+			requests := CASE WHEN (subject = 'worker' AND s.worker_pid IS NULL) OR (subject = 'place' AND s.region IS NULL)
+				THEN '{read}' ELSE requests END;
+			times := '{}';
+			FOREACH request IN ARRAY requests LOOP
+				started := clock_timestamp();
+				EXECUTE format('SELECT * FROM %s.ddb_check_request($1)', extension.extnamespace::regnamespace)
+				INTO r USING request;
+				times := times || round(1000 * extract(epoch FROM clock_timestamp() - started), 1);
+				detail := concat_ws(', ', detail, r.detail);
+				hint := r.hint;
+			END LOOP;
+			CASE subject
+			WHEN 'library' THEN
+				detail := format('%s, with %s; the extension is %s', s.library_version, s.http_library, extension.extversion);
+				hint := CASE WHEN s.library_version <> extension.extversion THEN
+					'ALTER EXTENSION ddblock UPDATE; or restart the server, if its library is the older one.' END;
+			WHEN 'same in all clusters' THEN
+				SELECT string_agg(format('%s=%s', substr(name, 9), setting), ' ' ORDER BY name) INTO detail
+				FROM pg_settings WHERE name ~ '^ddblock\.(lock_table|queue_table|partition_key|sort_|global_table_)';
+			WHEN 'limits' THEN
+				detail := format('%s leases, %s connections to PostgreSQL', s.max_leases, current_setting('max_connections'));
+				hint := CASE WHEN s.max_leases < current_setting('max_connections')::int THEN
+					'Increase "ddblock.max_leases", unless few sessions hold locks at a time.' END;
+			WHEN 'worker' THEN
+				detail := format('process %s, since %s', s.worker_pid, s.worker_since);
+			WHEN 'place' THEN
+				detail := format('Region %s, endpoint %s%s', s.region, s.endpoint, ', proxy ' || s.proxy);
+			WHEN 'credentials' THEN
+				detail := concat_ws(', until ', s.credentials, s.credentials_expire_at);
+			WHEN 'round trip' THEN
+				times := ARRAY(SELECT t FROM unnest(times) t ORDER BY t);
+				detail := format('%s ms (median of 9), %s ms at most; %s', times[5], times[9], r.detail);
+				hint := CASE WHEN 10 * times[5] > 1000 * extract(epoch FROM current_setting('ddblock.lease_duration')::interval)
+					THEN 'Set "ddblock.lease_duration" to at least ten round trips.' END;
+			WHEN 'clock' THEN
+				detail := coalesce('DynamoDB is ahead of this machine by ' || round(1000 * extract(epoch FROM s.clock_ahead))
+					|| ' ms, give or take ' || round(1000 * extract(epoch FROM s.clock_error)) || ' ms', 'not known yet');
+				hint := CASE WHEN greatest(s.clock_ahead, -s.clock_ahead) > current_setting('ddblock.clock_slack')::interval
+					THEN 'Synchronize this machine''s clock.' END;
+			WHEN 'list' THEN
+				owners := r.owners;
+			WHEN 'other clusters' THEN
+				SELECT string_agg(DISTINCT split_part(o, '/', 1), ', ') INTO detail FROM regexp_split_to_table(owners, '\n') o
+				WHERE split_part(o, '/', 1) NOT IN ('', split_part(s.owner, '/', 1));
+				detail := coalesce(detail, 'none owns one of the first 100 items');
+			WHEN 'trouble' THEN
+				detail := coalesce(s.trouble, 'none');
+				hint := CASE WHEN s.trouble IS NOT NULL THEN 'See the server''s log.' END;
+			ELSE
+			END CASE;
+			result := CASE WHEN hint IS NULL THEN 'ok' ELSE 'warning' END;
+		EXCEPTION WHEN OTHERS THEN
+			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+			detail := concat_ws('. ', SQLSTATE || ': ' || SQLERRM, nullif(detail, ''));
+			hint := nullif(hint, '');
+			IF SQLSTATE LIKE 'LK%' THEN		-- the session has lost a lock
+				RAISE;
+			ELSIF subject = 'queue table' AND SQLSTATE = '42P01' THEN	-- it may not be needed
+				no_queues := true;
+			ELSIF subject NOT LIKE '%time-to-live' OR SQLSTATE <> '42501' THEN	-- only the check needs that action
+				result := 'FAILED';
+			END IF;
+			-- The lock table's request is the first one that DynamoDB gets.
+			subject := CASE WHEN SQLSTATE LIKE '28%' THEN 'credentials' ELSE subject END;
+			IF subject IN ('library', 'worker', 'place', 'credentials') OR (subject = 'lock table' AND SQLSTATE <> '42501') THEN
+				blocked := subject;
+			END IF;
+		END; END IF;
+		RETURN NEXT;
+	END LOOP;
+END $$;
+
+COMMENT ON FUNCTION ddb_check() IS
+'For operators: tries what ddblock needs, with requests that change nothing, and says what is missing and what to do.';
+
+--
 -- Roles
 --
 
@@ -1305,7 +1429,7 @@ DECLARE
 		ddb_queue_depths, ddb_queue_list, ddb_queue_summary, ddb_remote}';
 	for_operators CONSTANT text[] := '{
 		ddb_lock_list, ddb_lock_purge, ddb_lock_force_release, ddb_leadership_resign,
-		ddb_operations, ddb_stats, ddb_status,
+		ddb_check, ddb_check_request, ddb_operations, ddb_stats, ddb_status,
 		ddb_queue_cancel, ddb_queue_drop, ddb_queue_mark_done/5, ddb_queue_pause, ddb_queue_purge,
 		ddb_queue_redrive, ddb_queue_resume, ddb_outbox_send}';
 	granted CONSTANT text[] := for_sessions || CASE WHEN operator THEN for_operators END;

@@ -48,6 +48,7 @@ extern void command_end(bool at_once);
 
 /* Exit statuses, as flock(1) and timeout(1) have them. */
 #define EXIT_BUSY		1		/* the lock was not free in time; --conflict-exit-code changes it */
+#define EXIT_MISSING	75		/* ddb_check() has found that something is missing */
 #define EXIT_LOST		124		/* the lock was lost; if the command still ran, it was ended */
 #define EXIT_OURS		125		/* ddblock-run itself failed */
 #define EXIT_NO_EXEC	126		/* the command cannot be run */
@@ -100,6 +101,7 @@ typedef struct lease_wish
 	bool		waits;
 	const char *wait;			/* how long; null: without limit */
 	int			busy_status;	/* the exit status if the lock is not free in time */
+	bool		checks;			/* no lock is wanted, but ddb_check() */
 } lease_wish;
 
 /*
@@ -107,6 +109,9 @@ typedef struct lease_wish
  * Waits for the server.  An error ends the program.
  */
 extern void lease_take(const lease_wish *wish);
+
+/* Prints what ddb_check() finds.  Returns the exit status: 0, or EXIT_MISSING. */
+extern int	lease_check(const char *dbname);
 
 /*
  * The following functions do not wait for the server.  Each may find that the lock is lost, and

@@ -33,7 +33,8 @@
 static const char usage[] =
 "ddblock-run runs a command under a lock of ddblock.\n\n"
 "Usage:\n"
-"  ddblock-run [OPTION]... NAME [OPTION]... [--] COMMAND [ARGUMENT]...\n\n"
+"  ddblock-run [OPTION]... NAME [OPTION]... [--] COMMAND [ARGUMENT]...\n"
+"  ddblock-run --check [-d DBNAME]\n\n"
 "Options:\n"
 "  -d, --dbname=DBNAME   database, or connection string (default: as psql)\n"
 "  -l, --lease=INTERVAL  length of the lease (default: ddblock.lease_duration)\n"
@@ -41,11 +42,12 @@ static const char usage[] =
 "  -n, --nonblock        do not wait\n"
 "  -E, --conflict-exit-code=STATUS\n"
 "                        if the lock is not free in time (default: 1)\n"
+"      --check           run no command, but ddb_check(): is the cluster ready?\n"
 "  -V, --version         show the version\n"
 "  -?, --help            show this help\n\n"
-"The command's exit status is ours, or 128 + the signal that ended it; 124: the lock was\n"
-"lost, the command was ended if it still ran; 125: ddblock-run failed; 126, 127: the\n"
-"command cannot be run, is not found.\n";
+"The command's exit status is ours, or 128 + the signal that ended it; 75: --check misses\n"
+"something; 124: the lock was lost, the command was ended if it still ran; 125: ddblock-run\n"
+"failed; 126, 127: the command cannot be run, is not found.\n";
 
 static int
 status_of(const char *value)
@@ -68,6 +70,7 @@ read_options(int argc, char **argv, lease_wish *wish)
 		{"wait", required_argument, NULL, 'w'},
 		{"nonblock", no_argument, NULL, 'n'},
 		{"conflict-exit-code", required_argument, NULL, 'E'},
+		{"check", no_argument, NULL, 'c'},
 		{"version", no_argument, NULL, 'V'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}
@@ -96,6 +99,9 @@ read_options(int argc, char **argv, lease_wish *wish)
 				break;
 			case 'E':
 				wish->busy_status = status_of(optarg);
+				break;
+			case 'c':
+				wish->checks = true;
 				break;
 			case 'V':
 				puts("ddblock-run (ddblock) " DDBLOCK_VERSION);
@@ -130,9 +136,12 @@ parse(int argc, char **argv, lease_wish *wish)
 		optind = 0;
 		read_options(argc, argv, wish);
 	}
-	if (optind >= argc)
+	if (wish->checks && optind >= argc && wish->name == NULL)
+		exit(lease_check(wish->dbname));
+	if (optind >= argc || wish->checks)
 	{
-		say("a lock's name and a command are needed");
+		say(wish->checks ? "--check takes no lock and no command" :
+			"a lock's name and a command are needed");
 		fputs("Try \"ddblock-run --help\".\n", stderr);
 		exit(EXIT_OURS);
 	}

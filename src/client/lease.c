@@ -355,6 +355,22 @@ lease_take(const lease_wish *wish)
 		die("%s", PQerrorMessage(conn));
 }
 
+int
+lease_check(const char *wished)
+{
+	PGresult   *result;
+
+	dbname = wished;
+	conn = connect_to_server();
+	prepare_session();
+	result = query(conn, EXIT_OURS,
+				   text("SELECT bool_or(result = 'FAILED'), string_agg(format(E'%%-8s%%s%%s%%s', result, "
+						"subject, ': ' || detail, E'\\n        ' || hint), E'\\n') FROM %s.ddb_check()",
+						schema), 0, NULL);
+	puts(PQgetvalue(result, 0, 1));
+	return PQgetvalue(result, 0, 0)[0] == 't' ? EXIT_MISSING : 0;
+}
+
 /* ---- while the command runs, and after: these functions do not wait for the server ---- */
 
 /* Sends a question.  Returns INT64_MAX: there is nothing to do before the answer; 0: failed. */

@@ -90,6 +90,7 @@ typedef enum dynamo_op
 	DYNAMO_DESCRIBE_TABLE,
 	DYNAMO_CREATE_TABLE,
 	DYNAMO_UPDATE_TTL,
+	DYNAMO_DESCRIBE_TTL,
 	DYNAMO_SCAN,				/* a page of items, for ddb_lock_list() */
 	DYNAMO_QUERY,				/* a page of items of one partition, for the same */
 	DYNAMO_DELETE,				/* deletes a released item */
@@ -109,9 +110,10 @@ typedef enum dynamo_op
 	DYNAMO_QUEUE_DELETE,
 	DYNAMO_QUEUE_DESCRIBE_TABLE,
 	DYNAMO_QUEUE_CREATE_TABLE,
-	DYNAMO_QUEUE_UPDATE_TTL
+	DYNAMO_QUEUE_UPDATE_TTL,
+	DYNAMO_QUEUE_DESCRIBE_TTL
 } dynamo_op;
-#define DYNAMO_OP_COUNT (DYNAMO_QUEUE_UPDATE_TTL + 1)
+#define DYNAMO_OP_COUNT (DYNAMO_QUEUE_DESCRIBE_TTL + 1)
 
 /* The table and the names of its keys. */
 typedef struct dynamo_table
@@ -405,10 +407,15 @@ typedef struct dynamo_table_info
 	char		partition_type[4];	/* S, N or B */
 	char		sort_key[256];	/* "" if there is none */
 	char		sort_type[4];
+	char		arn[512];
+	int64_t		read_units;		/* both 0: on-demand */
+	int64_t		write_units;
 	bool		is_protected;	/* from deletion */
 	bool		replicated;		/* it is a global table */
 	bool		strong;			/* a global table has multi-Region strong consistency */
 	char		replicas[256];	/* its Regions, for people: "us-west-2, eu-west-1" */
+	char		ttl_attribute[256]; /* only of DESCRIBE_TTL, which sets no other: "" if the
+									 * time-to-live is off */
 } dynamo_table_info;
 
 /* How a table is created. */
@@ -442,7 +449,7 @@ typedef struct dynamo_reply
 	dynamo_status status;		/* of the call as a whole */
 	char		message[DYNAMO_MESSAGE_SIZE];	/* as in dynamo_result */
 	double		consumed;		/* capacity units */
-	dynamo_table_info table;	/* of DESCRIBE_TABLE and CREATE_TABLE */
+	dynamo_table_info table;	/* of DESCRIBE_TABLE, CREATE_TABLE, DESCRIBE_TTL */
 	int			count;			/* number of results: 1, or one for each statement of a batch */
 	dynamo_result *results;
 	dynamo_page page;			/* of SCAN and QUERY */
@@ -498,6 +505,9 @@ extern bool dynamo_is_page(dynamo_op op);
 
 /* Is the operation about a table, and not about its items? */
 extern bool dynamo_is_about_table(dynamo_op op);
+
+/* Does the operation only look at a table: DESCRIBE_TABLE, DESCRIBE_TTL? */
+extern bool dynamo_is_description(dynamo_op op);
 
 /* "DynamoDB_20120810.UpdateItem" and so on, for the X-Amz-Target header. */
 extern const char *dynamo_target(dynamo_op op);
@@ -589,7 +599,7 @@ extern char *dynamo_attribute_names(const char *attributes);
 extern char *dynamo_build(const dynamo_table *table, const dynamo_write *write);
 extern char *dynamo_build_batch(const dynamo_table *table,
 								const dynamo_write *writes, int count);
-extern char *dynamo_build_describe_table(const dynamo_table *table);
+extern char *dynamo_build_describe_table(const dynamo_table *table);	/* and DESCRIBE_TTL */
 extern char *dynamo_build_create_table(const dynamo_table *table, const dynamo_creation *how);
 extern char *dynamo_build_update_ttl(const dynamo_table *table);
 /*

@@ -27,7 +27,8 @@ typedef enum dynamo_api
 	API_TRANSACT,
 	API_DESCRIBE_TABLE,
 	API_CREATE_TABLE,
-	API_UPDATE_TTL
+	API_UPDATE_TTL,
+	API_DESCRIBE_TTL
 } dynamo_api;
 
 extern dynamo_api dynamo_api_of(dynamo_op op);

@@ -31,6 +31,7 @@ static const struct
 	[API_DESCRIBE_TABLE] = {API("DescribeTable")},
 	[API_CREATE_TABLE] = {API("CreateTable")},
 	[API_UPDATE_TTL] = {API("UpdateTimeToLive")},
+	[API_DESCRIBE_TTL] = {API("DescribeTimeToLive")},
 };
 
 static const struct
@@ -50,6 +51,7 @@ static const struct
 	[DYNAMO_DESCRIBE_TABLE] = {"describe_table", API_DESCRIBE_TABLE},
 	[DYNAMO_CREATE_TABLE] = {"create_table", API_CREATE_TABLE},
 	[DYNAMO_UPDATE_TTL] = {"update_ttl", API_UPDATE_TTL},
+	[DYNAMO_DESCRIBE_TTL] = {"describe_ttl", API_DESCRIBE_TTL},
 	[DYNAMO_SCAN] = {"scan", API_SCAN},
 	[DYNAMO_QUERY] = {"query", API_QUERY},
 	[DYNAMO_DELETE] = {"delete", API_DELETE_ITEM},
@@ -65,6 +67,7 @@ static const struct
 	[DYNAMO_QUEUE_DESCRIBE_TABLE] = {"queue_describe_table", API_DESCRIBE_TABLE},
 	[DYNAMO_QUEUE_CREATE_TABLE] = {"queue_create_table", API_CREATE_TABLE},
 	[DYNAMO_QUEUE_UPDATE_TTL] = {"queue_update_ttl", API_UPDATE_TTL},
+	[DYNAMO_QUEUE_DESCRIBE_TTL] = {"queue_describe_ttl", API_DESCRIBE_TTL},
 };
 
 dynamo_api
@@ -101,8 +104,14 @@ dynamo_is_page(dynamo_op op)
 bool
 dynamo_is_about_table(dynamo_op op)
 {
-	return ops[op].api == API_DESCRIBE_TABLE || ops[op].api == API_CREATE_TABLE ||
+	return dynamo_is_description(op) || ops[op].api == API_CREATE_TABLE ||
 		ops[op].api == API_UPDATE_TTL;
+}
+
+bool
+dynamo_is_description(dynamo_op op)
+{
+	return ops[op].api == API_DESCRIBE_TABLE || ops[op].api == API_DESCRIBE_TTL;
 }
 
 const char *

@@ -355,12 +355,28 @@ read_statements(dynamo_reply *reply, const cJSON *responses, bool evident)
 	return true;
 }
 
+/* Reads a page of lock items; false if it is none.  An incomplete page counts as no reply. */
+static bool
+read_page(dynamo_reply *reply, const incoming *in, const cJSON *json)
+{
+	const char *wrong = NULL;
+
+	if (in->table == NULL)
+		return false;
+	reply->status = dynamo_page_read(&reply->page, in->table, json, in->body, in->len, &wrong);
+	if (reply->status == DYNAMO_OK || wrong == NULL)
+		return reply->status == DYNAMO_OK;
+	dynamo_page_free(&reply->page);
+	snprintf(reply->message, sizeof(reply->message), "%s", wrong);
+	spread_failure(reply);
+	return true;
+}
+
 /* Reads what the operation promises; false if it is missing. */
 static bool
 read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 {
 	dynamo_result *first = &reply->results[0];
-	const char *wrong = NULL;
 
 	switch (dynamo_api_of(in->op))
 	{
@@ -388,22 +404,15 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 			return dynamo_table_read(&reply->table, dynamo_json_member(json, "TableDescription"));
 		case API_UPDATE_TTL:
 			return dynamo_json_member(json, "TimeToLiveSpecification") != NULL;
+		case API_DESCRIBE_TTL:
+			json = dynamo_json_member(json, "TimeToLiveDescription");
+			dynamo_json_copy(reply->table.ttl_attribute, sizeof(reply->table.ttl_attribute),
+							 dynamo_json_text(json, "AttributeName"));
+			return dynamo_json_text(json, "TimeToLiveStatus") != NULL;
 		case API_QUERY:
 		case API_SCAN:
-			if (dynamo_is_queue(in->op))
-				return cJSON_IsArray(dynamo_json_member(json, "Items"));
-			if (in->table == NULL)
-				return false;
-			reply->status = dynamo_page_read(&reply->page, in->table, json, in->body, in->len,
-											 &wrong);
-			if (reply->status == DYNAMO_OK)
-				return true;
-			if (wrong == NULL)
-				return false;
-			dynamo_page_free(&reply->page); /* an incomplete page counts as no reply */
-			snprintf(reply->message, sizeof(reply->message), "%s", wrong);
-			spread_failure(reply);
-			return true;
+			return dynamo_is_queue(in->op) ? cJSON_IsArray(dynamo_json_member(json, "Items")) :
+				read_page(reply, in, json);
 		case API_TRANSACT:
 			break;
 	}

@@ -30,6 +30,14 @@ dynamo_is_protected(const cJSON *table)
 	return cJSON_IsTrue(dynamo_json_member(table, "DeletionProtectionEnabled"));
 }
 
+static int64_t
+units_of(const cJSON *table, const char *which)
+{
+	const cJSON *units = dynamo_json_member(dynamo_json_member(table, "ProvisionedThroughput"), which);
+
+	return cJSON_IsNumber(units) && units->valuedouble > 0 ? (int64_t) units->valuedouble : 0;
+}
+
 bool
 dynamo_table_read(dynamo_table_info *info, const cJSON *table)
 {
@@ -52,6 +60,9 @@ dynamo_table_read(dynamo_table_info *info, const cJSON *table)
 		dynamo_json_copy(sort ? info->sort_type : info->partition_type, sizeof(info->sort_type),
 						 dynamo_key_type(table, name));
 	}
+	dynamo_json_copy(info->arn, sizeof(info->arn), dynamo_json_text(table, "TableArn"));
+	info->read_units = units_of(table, "ReadCapacityUnits");
+	info->write_units = units_of(table, "WriteCapacityUnits");
 	info->is_protected = dynamo_is_protected(table);
 	info->strong = dynamo_json_same(dynamo_json_text(table, "MultiRegionConsistency"), "STRONG");
 

@@ -146,7 +146,10 @@ typedef struct MailboxRequest
 														 * digest, or "" if the answer shall
 														 * only show the item */
 			bool		shared; /* FORCE_RELEASE: expected is the epoch of a shared lock */
-		}			write;		/* DELETE, FORCE_RELEASE, IDENTIFY, REPLACE */
+			bool		is_trial;	/* of ddb_check(): there is no such item, so the write is refused.
+									 * A REPLACE does not read before */
+		}			write;		/* DELETE, FORCE_RELEASE, IDENTIFY, READ, REPLACE; RENEW_BATCH as a
+								 * trial */
 		struct
 		{
 			uint32		total;	/* QUEUE: bytes of all pieces */
@@ -182,9 +185,9 @@ typedef enum MailboxResult
 	/* Answers to TABLE, ANNOUNCE and RESIGN */
 	MAILBOX_DONE,				/* CREATE_TABLE, UPDATE_TTL, DELETE, FORCE_RELEASE, IDENTIFY,
 								 * REPLACE, ANNOUNCE, RESIGN */
-	MAILBOX_DESCRIBED,			/* DESCRIBE_TABLE: table */
-	MAILBOX_CHANGED,			/* DELETE, FORCE_RELEASE, IDENTIFY, REPLACE: not done; found: the
-								 * item */
+	MAILBOX_DESCRIBED,			/* DESCRIBE_TABLE, DESCRIBE_TTL: table */
+	MAILBOX_CHANGED,			/* DELETE, FORCE_RELEASE, IDENTIFY, REPLACE, RENEW_BATCH: not done; or
+								 * READ; found: the item */
 	MAILBOX_UNUSABLE,			/* REPLACE: not done; unusable: the item as it is now */
 
 	/* Answers to QUEUE, QUEUE_MORE, and to TABLE with SCAN or QUERY */
@@ -410,6 +413,7 @@ typedef struct WorkerStatus
 	uint32		connections;	/* open connections to DynamoDB */
 	char		proxy[320];		/* the proxy's URL, without user and password; "": none */
 	char		http_library[64];	/* libcurl's name and version */
+	bool		takes_over;		/* dead holders' locks, by DynamoDB's clock */
 	char		copy[DYNAMO_OWNER_SIZE];	/* ownerName of a copy of this cluster, UTF-8: see
 											 * worker_cluster_copy.c */
 	int64		copy_until;		/* the copy is known to live until then; 0: there is none */

@@ -547,6 +547,9 @@ extern void WorkerStatusInit(void);
 
 extern void WorkerStatusReply(const dynamo_reply *reply);
 
+/* Does this cluster take dead holders' locks over by DynamoDB's clock?  worker_lockmgr.c sets it. */
+extern bool worker_takes_over;
+
 /* This owner is a copy of this cluster, and is known to live until then. */
 extern void WorkerStatusCopy(const char *owner, int64 until);
 

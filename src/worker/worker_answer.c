@@ -135,11 +135,14 @@ WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply)
 {
 	const dynamo_result *result = reply->results;
 	MailboxAnswer *out = WorkerBeginAnswer(call->session, call->id, LOCKMGR_NO_HOLD);
+	/* A batch succeeds as a call even if its statement does not. */
+	dynamo_status status = reply->status == DYNAMO_OK ? result->status : reply->status;
 
 	if (out == NULL)
 		return;
-	if (dynamo_is_failure(reply->status))
-		WorkerFillFailure(out, MAILBOX_FAILED, call->op, reply->status, reply->message);
+	if (dynamo_is_failure(status))
+		WorkerFillFailure(out, MAILBOX_FAILED, call->op, status,
+						  dynamo_is_failure(reply->status) ? reply->message : result->message);
 	else if (call->op == DYNAMO_READ && result->json != NULL)
 	{
 		MailboxUnusable *unusable = &out->unusable;
@@ -152,9 +155,9 @@ WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply)
 		(void) dynamo_token_above(result->json, 0, &unusable->token_may_fall);
 		dynamo_show(result->json, unusable->item, sizeof(unusable->item));
 	}
-	else if (call->op == DYNAMO_READ || reply->status == DYNAMO_CONDITION_FAILED)
+	else if (call->op == DYNAMO_READ || status == DYNAMO_CONDITION_FAILED)
 		fill_item(out, MAILBOX_CHANGED, &result->item, result->shared);
-	else if (call->op == DYNAMO_DESCRIBE_TABLE)
+	else if (dynamo_is_description(call->op))
 	{
 		out->result = MAILBOX_DESCRIBED;
 		out->table = reply->table;

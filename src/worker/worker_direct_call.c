@@ -30,7 +30,7 @@ build_scan(const MailboxRequest *request, const char *text)
 	return dynamo_build_scan(WorkerTable(), &scan);
 }
 
-/* Builds a purge, a release by force, or the read before a replacement. */
+/* Builds a purge, a release by force, a read, or a write that ddb_check() tries. */
 static char *
 build_write(dynamo_op op, const MailboxRequest *request, const char *text)
 {
@@ -42,6 +42,9 @@ build_write(dynamo_op op, const MailboxRequest *request, const char *text)
 		.op = op,
 		.name = text,
 		.name_len = request->name_len,
+		.owner = segment->owner,
+		.lease_ms = ddblock_lease_duration,
+		.replaced = "{}",
 		.version = request->write.version,
 		.expected = request->write.expected,
 		.last_token = WorkerEpochLow(SegmentNow()) - DYNAMO_TOKEN_AGE_US,
@@ -49,14 +52,21 @@ build_write(dynamo_op op, const MailboxRequest *request, const char *text)
 		.shared = op == DYNAMO_FORCE_RELEASE && request->write.shared ? &shared : NULL,
 	};
 
+	if (op == DYNAMO_RENEW_BATCH)
+	{
+		write.op = DYNAMO_RENEW;
+		return dynamo_build_batch(WorkerTable(), &write, 1);
+	}
 	return dynamo_build(WorkerTable(), &write);
 }
 
 static char *
 build(dynamo_op op, const MailboxRequest *request, const char *text)
 {
-	if (op == DYNAMO_DESCRIBE_TABLE)
-		return dynamo_build_describe_table(WorkerTable());
+	const dynamo_table queues = {.name = ddblock_queue_table};
+
+	if (dynamo_is_description(op))
+		return dynamo_build_describe_table(dynamo_is_queue(op) ? &queues : WorkerTable());
 	if (op == DYNAMO_CREATE_TABLE)
 		return dynamo_build_create_table(WorkerTable(), &request->creation);
 	if (op == DYNAMO_UPDATE_TTL)
@@ -194,7 +204,7 @@ WorkerSendTable(lockmgr_session session, const MailboxRequest *request, const ch
 		WorkerExpectPieces(session, request->seq);
 		call.done = page_read;
 	}
-	if (call.op == DYNAMO_REPLACE)
+	if (call.op == DYNAMO_REPLACE && !request->write.is_trial)
 	{
 		Replacement *asked = MemoryContextAllocZero(TopMemoryContext, sizeof(Replacement));
 

@@ -44,11 +44,10 @@ WorkerSetTimeouts(void)
 void
 WorkerSetTakeover(void)
 {
-	bool		by_clock = ddblock_clock_takeover == CLOCK_TAKEOVER_ON ||
+	worker_takes_over = ddblock_clock_takeover == CLOCK_TAKEOVER_ON ||
 		(ddblock_clock_takeover == CLOCK_TAKEOVER_AUTO &&
 		 aws_is_own_endpoint(segment->place.url) && WorkerCaFile() == NULL);
-
-	lockmgr_set_takeover(worker_lockmgr, by_clock, (int64) ddblock_clock_slack * 1000);
+	lockmgr_set_takeover(worker_lockmgr, worker_takes_over, (int64) ddblock_clock_slack * 1000);
 }
 
 /* Warns only once, of the first such item, whoever wrote it: the hint is the same for all. */

@@ -11,6 +11,8 @@
 
 #include "worker/worker.h"
 
+bool		worker_takes_over;
+
 static WorkerStatus status;
 
 void
@@ -51,6 +53,7 @@ WorkerPublishStatus(void)
 			sizeof(status.credentials));
 	status.credentials_expire_s = credentials != NULL ? credentials->expires_s : 0;
 	status.has_place = true;
+	status.takes_over = worker_takes_over;
 	status.clock = segment->clock;
 	status.connections = http_pool_connections(worker_pool);
 

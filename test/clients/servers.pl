@@ -117,6 +117,11 @@ foreach my $kind (@kinds)
 	}
 	$is->($_, 'SELECT ddb_lock_release_all()', 45, 'release 45') foreach $a, $b;
 
+	# What is missing
+	$is->($a, q{SELECT string_agg(subject || ' ' || result, ', ' ORDER BY subject COLLATE "C") FROM ddb_check()
+		WHERE result IN ('warning', 'FAILED') AND subject <> 'trouble'},
+		$kind eq 'moto' ? 'renew FAILED, take-over warning' : 'lock table warning, renew FAILED, take-over warning', 'check');
+
 	# A worker that starts again, and a cluster that dies
 	$is->($a, q{SELECT ddb_lock_acquire('adopted')}, $token, 'acquire');
 	my $pid = worker_pid($one);

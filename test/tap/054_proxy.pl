@@ -148,6 +148,8 @@ $node->safe_psql('postgres', 'SELECT ddb_lock_table_create()');
 works('through a proxy that the setting names');
 cmp_ok($free->tunnels, '>', 0, '... as the proxy knows');
 is(status('proxy'), 'http://' . $free->at, '... and ddb_status');
+like($node->safe_psql('postgres', q{SELECT string_agg(concat_ws(' ', result, detail), ';') FROM ddb_check() WHERE subject IN ('place', 'renew')}),
+	qr{^ok Region \S+, endpoint \S+, proxy http://@{[ $free->at ]};ok dynamodb:PartiQLUpdate$}, '... and ddb_check()');
 $node->wait_for_log(qr/LOG: +ddblock connects to DynamoDB through the proxy http:\/\/\Q${\$free->at}\E\n/);
 
 go_through("http://joe:$password\@" . $guarded->at . '/', 'http://' . $guarded->at);

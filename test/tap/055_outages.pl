@@ -107,7 +107,7 @@ my %argument = (
 	name => q{'x NAME'}, names => q{ARRAY['x NAME', 'y NAME']}, queue => q{'NAME'},
 	resource => q{'r'}, payload => q{'{}'}, payloads => q{ARRAY['{}'::jsonb]}, max_permits => 3,
 	token => 1, number => 1, at_most => q{'1 hour'}, less_than => q{'1 ms'},
-	older_than => q{'1 day'}, pushed_at => 'now()', role => q{'pg_monitor'});
+	older_than => q{'1 day'}, pushed_at => 'now()', role => q{'pg_monitor'}, request => q{'read'});
 my @functions = map { [ split /\|/, $_, -1 ] } split /\n/, $node->safe_psql('postgres', q{
 	SELECT CASE WHEN prokind = 'p' OR probin IS NULL THEN proname ELSE prosrc END,
 		array_to_string(proargnames[1 : pronargs - pronargdefaults], ','),

@@ -21,7 +21,7 @@ my %named = (
 my %other = (
 	attributes => q{'{}'}, error => q{'no'}, id => q{'i'}, ids => q{'{i}'}, payload => q{'1'},
 	payloads => q{'{1}'}, max_permits => 3, token => 1, number => 1, unusable => q{'0'}, at_most => q{'1 hour'},
-	less_than => q{'1 ms'}, older_than => q{'1 day'}, pushed_at => 'now()', role => q{'pg_monitor'});
+	less_than => q{'1 ms'}, older_than => q{'1 day'}, pushed_at => 'now()', role => q{'pg_monitor'}, request => q{'read'});
 
 # These concern only what the session holds already, so the prefix does not matter.
 my %own = map { $_ => 1 } qw(

@@ -81,7 +81,7 @@ is(not_allowed('operator'),
 	'ddb_fences ddb_lock_table_create() ddb_outbox ddb_queue_done ddb_queue_table_create() ddb_role_setup()',
 	'operators may do all but create tables and roles, and read the extension\'s tables');
 is(not_allowed('deployer'),
-	'ddb_fences ddb_leadership_resign() ddb_lock_force_release() ddb_lock_list() ddb_lock_purge() ddb_lock_table_create() '
+	'ddb_check() ddb_check_request() ddb_fences ddb_leadership_resign() ddb_lock_force_release() ddb_lock_list() ddb_lock_purge() ddb_lock_table_create() '
 	  . 'ddb_operations ddb_operations() ddb_outbox ddb_outbox_send() ddb_queue_cancel() ddb_queue_done '
 	  . 'ddb_queue_drop() ddb_queue_mark_done() ddb_queue_pause() ddb_queue_purge() ddb_queue_redrive() ddb_queue_resume() '
 	  . 'ddb_queue_table_create() ddb_role_setup() ddb_stats ddb_stats() ddb_status ddb_status()',

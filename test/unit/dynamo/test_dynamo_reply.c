@@ -119,7 +119,8 @@ TEST(a_success_that_shows_nothing_leaves_the_outcome_open)
 		DYNAMO_FORCE_RELEASE, DYNAMO_IDENTIFY, DYNAMO_QUEUE_READ, DYNAMO_QUEUE_QUERY, DYNAMO_QUEUE_SCAN,
 		DYNAMO_QUEUE_TRANSACT, DYNAMO_QUEUE_UPDATE, DYNAMO_QUEUE_DELETE,
 		DYNAMO_QUEUE_DESCRIBE_TABLE, DYNAMO_QUEUE_CREATE_TABLE, DYNAMO_QUEUE_UPDATE_TTL,
-		DYNAMO_DESCRIBE_TABLE, DYNAMO_CREATE_TABLE, DYNAMO_UPDATE_TTL
+		DYNAMO_DESCRIBE_TABLE, DYNAMO_CREATE_TABLE, DYNAMO_UPDATE_TTL, DYNAMO_DESCRIBE_TTL,
+		DYNAMO_QUEUE_DESCRIBE_TTL
 	};
 	static const char *const bodies[] = {
 		"{}", "{\"ConsumedCapacity\":7}", "{\"ConsumedCapacity\":[]}", "{\"Attributes\":7}",
@@ -1095,6 +1096,31 @@ TEST(a_table_may_be_protected_from_deletion)
 	assert_false(reply.table.is_protected);
 	read_description("");
 	assert_false(reply.table.is_protected);
+}
+
+TEST(a_table_has_an_arn_and_a_capacity)
+{
+	read_description(",\"TableArn\":\"arn:aws:dynamodb:eu-central-1:123456789012:table/lockTable\""
+					 ",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":5,\"WriteCapacityUnits\":1}");
+	assert_string_equal(reply.table.arn, "arn:aws:dynamodb:eu-central-1:123456789012:table/lockTable");
+	assert_int_equal(reply.table.read_units, 5);
+	assert_int_equal(reply.table.write_units, 1);
+	read_description(",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":0,\"WriteCapacityUnits\":\"7\"}");
+	assert_string_equal(reply.table.arn, "");
+	assert_int_equal(reply.table.read_units, 0);
+	assert_int_equal(reply.table.write_units, 0);
+}
+
+TEST(a_table_may_have_a_time_to_live)
+{
+	read_text(DYNAMO_DESCRIBE_TTL, 200, "{\"TimeToLiveDescription\":{\"TimeToLiveStatus\":\"ENABLED\","
+			  "\"AttributeName\":\"expires\"}}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(reply.table.ttl_attribute, "expires");
+	read_text(DYNAMO_QUEUE_DESCRIBE_TTL, 200, "{\"TimeToLiveDescription\":{\"TimeToLiveStatus\":\"DISABLED\"}}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(reply.table.ttl_attribute, "");
+	assert_status("{\"TimeToLiveDescription\":{}}", 200, DYNAMO_DESCRIBE_TTL, DYNAMO_MALFORMED);
 }
 
 TEST(global_tables_are_told_by_their_replicas)

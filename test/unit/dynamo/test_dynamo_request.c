@@ -956,8 +956,9 @@ TEST(operations_are_told_apart_by_what_they_are_about)
 {
 #define BIT(op) (UINT64_C(1) << (op))
 	const uint64_t pages = BIT(DYNAMO_SCAN) | BIT(DYNAMO_QUERY);
-	const uint64_t tables = BIT(DYNAMO_DESCRIBE_TABLE) | BIT(DYNAMO_CREATE_TABLE) |
-		BIT(DYNAMO_UPDATE_TTL) | BIT(DYNAMO_QUEUE_DESCRIBE_TABLE) |
+	const uint64_t looks = BIT(DYNAMO_DESCRIBE_TABLE) | BIT(DYNAMO_DESCRIBE_TTL) |
+		BIT(DYNAMO_QUEUE_DESCRIBE_TABLE) | BIT(DYNAMO_QUEUE_DESCRIBE_TTL);
+	const uint64_t tables = looks | BIT(DYNAMO_CREATE_TABLE) | BIT(DYNAMO_UPDATE_TTL) |
 		BIT(DYNAMO_QUEUE_CREATE_TABLE) | BIT(DYNAMO_QUEUE_UPDATE_TTL);
 	const uint64_t queue_writes = BIT(DYNAMO_QUEUE_TRANSACT) | BIT(DYNAMO_QUEUE_UPDATE) |
 		BIT(DYNAMO_QUEUE_DELETE);
@@ -966,6 +967,7 @@ TEST(operations_are_told_apart_by_what_they_are_about)
 	{
 		assert_int_equal(dynamo_is_page((dynamo_op) op), pages >> op & 1);
 		assert_int_equal(dynamo_is_about_table((dynamo_op) op), tables >> op & 1);
+		assert_int_equal(dynamo_is_description((dynamo_op) op), looks >> op & 1);
 		assert_int_equal(dynamo_is_queue_write((dynamo_op) op), queue_writes >> op & 1);
 	}
 }
