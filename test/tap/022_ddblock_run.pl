@@ -1,5 +1,6 @@
 # ddblock-run: commands under a lock, and what becomes of them when it is lost.
 
+use DDBLock::BlackHole;
 use DDBLock::Test;
 use DDBLock::Tools;
 use IO::Pty;
@@ -417,53 +418,15 @@ $run = run_with({ PGHOST => '127.0.0.1', PGOPTIONS => '-c tcp_user_timeout=7s' }
 status_ok($run, 0, '... PGOPTIONS');
 is($run->output, "7000\n", '... may say otherwise');
 
-# IP_MINTTL: TCP sees nothing that comes, because it comes with a TTL of 64.
-sub break_off { my ($socket) = @_;
-	setsockopt $socket, Socket::IPPROTO_IP(), 21, 255 or die "IP_MINTTL: $!\n";
-	return; }
-sub black_hole
-{
-	my ($port) = @_;
-	my $door = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 10) or die "listen: $!\n";
-	my $parent = $$;
-	my $pid = fork() // die "fork: $!\n";
-	my ($broken, %other);
-
-	return ($door->sockport, $pid) if $pid;
-	$SIG{USR1} = sub { $broken = 1 };
-	while (!$broken && getppid() == $parent)
-	{
-		foreach my $socket (IO::Select->new($door, map { $_->[0] } values %other)->can_read(0.1))
-		{
-			if ($socket == $door)
-			{
-				my $server = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die "connect: $!\n";
-				my $client = $door->accept;
-
-				%other = (%other, $client => [ $client, $server ], $server => [ $server, $client ]);
-			}
-			else
-			{
-				my $to = $other{$socket}[1];
-
-				if (sysread $socket, my $bytes, 65536) { syswrite $to, $bytes }
-				else { $_->shutdown(2) foreach $socket, $to; delete @other{ $socket, $to } }
-			}
-		}
-	}
-	break_off($_->[0]) foreach values %other;
-	sleep 1 while getppid() == $parent;
-	POSIX::_exit(0);
-}
-my ($hole_port, $hole) = black_hole($one->port);
-my $lonely = run_with({ PGHOST => '127.0.0.1', PGPORT => $hole_port }, '--lease=20s', 'hole', 'sh', '-c', waiting('hole'));
+my $hole = DDBLock::BlackHole->new($one->port);
+my $lonely = run_with({ PGHOST => '127.0.0.1', PGPORT => $hole->port }, '--lease=20s', 'hole', 'sh', '-c', waiting('hole'));
 
 $far->query_safe(q{SELECT ddb_lock_acquire('vanished')});
-my $waiter = run_with({ PGHOST => '127.0.0.1', PGPORT => $hole_port }, 'vanished', 'touch', "$dir/vanished");
+my $waiter = run_with({ PGHOST => '127.0.0.1', PGPORT => $hole->port }, 'vanished', 'touch', "$dir/vanished");
 wait_for_waiters($one, 'vanished', 1);
 begun('hole');
 my $broken_at = Time::HiRes::time();
-kill 'USR1', $hole;
+$hole->break;
 status_ok($lonely, 124, 'the network breaks without a word');
 like($lonely->output, qr/lock "hole" is lost: its lease was not renewed in time\n/, '... it says why');
 cmp_ok(Time::HiRes::time(), '<', $broken_at + 20, '... before the end of the lease');
@@ -478,8 +441,7 @@ pass('who waits vanishes: its session does not wait for the lock any more');
 status_ok($waiter, 125, '... nor does ddblock-run');
 ok(!-e "$dir/vanished", '... which has run nothing');
 $far->query_safe(q{SELECT ddb_lock_release('vanished')});
-kill 'KILL', $hole;
-waitpid $hole, 0;
+$hole->stop;
 
 $far->quit;
 nothing_held_ok;

@@ -1,14 +1,17 @@
 # Databases that cannot load ddblock: no update is lost, and nothing is committed after a loss.
 
-use DDBLock::Test;
+use DDBLock::BlackHole;
 use DDBLock::Managed;
+use DDBLock::Test;
 
 my $locks = lock_server('locks', conf => "ddblock.lease_duration = '4s'\n");
 my $spare = lock_server('spare', conf => "ddblock.lease_duration = '4s'\n");
-my ($shop, $bank) = map { managed_cluster($_, $locks, $spare) } qw(shop bank);
+my $network = DDBLock::BlackHole->new($locks->port);
+my $shop = managed_cluster('shop', $locks, $spare);
+my $bank = managed_cluster('bank', $network);
 
 sub locks { return $locks->safe_psql('postgres', 'SELECT name, state FROM ddb_locks ORDER BY 1, 2'); }
-sub counter { return $shop->safe_psql('postgres', 'SELECT n FROM counter'); }
+sub counter { my ($node) = @_; return ($node // $shop)->safe_psql('postgres', 'SELECT n FROM counter'); }
 
 #
 # Lost updates.  A COMMIT that takes long is what shows them: the lock server has released the lock
@@ -71,6 +74,43 @@ foreach my $next (q{SELECT ddb_xact_lock_acquire('shop/n')}, q{SELECT ddb_lock_a
 	like($second->result, qr/n = @{[ $before + 1 ]}/, '... and sees what it has written');
 	$_->quit foreach $first, $second;
 }
+wait_for { locks() eq '' } 'all is released';
+
+#
+# The network to the lock server swallows all packets, with the settings of the page
+#
+my %bank = map { $_ => app($bank) } qw(commits waits asks begins);
+my %others = map { $_ => app($shop) } qw(next after);
+
+$others{next}->query_safe(q{SELECT ddb_lock_acquire('shop/busy')});
+$bank{commits}->query_safe(q{BEGIN; SELECT ddb_xact_lock_acquire('shop/works'); UPDATE counter SET n = n + 1});
+$bank{asks}->query_safe(q{SELECT ddb_lock_acquire('shop/idle')});
+$bank{waits}->send(q{SELECT ddb_lock_acquire('shop/busy')});
+$others{next}->send(q{SELECT ddb_lock_acquire('shop/works')});
+$others{after}->send(q{SELECT ddb_lock_acquire('shop/idle')});
+wait_for_waiters($locks, "shop/$_", 1) foreach qw(busy works idle);
+$network->break;
+
+my $broken_at = Time::HiRes::time();
+my %works = (%bank, %others);
+my $seen = sub { note(sprintf "broken network: %s has ended after %.1f s", $_[0], Time::HiRes::time() - $broken_at); };
+$bank{commits}->send('COMMIT');
+$bank{asks}->send(q{BEGIN; SELECT ddb_lock_require('shop/idle')});
+$bank{begins}->send(q{SELECT ddb_lock_try_acquire('shop/new')});
+wait_for { $seen->($_), delete $works{$_} foreach grep { !$works{$_}->busy } sort keys %works; !%works } 'the end of all calls';
+$_->result foreach values %bank;
+like($bank{commits}->messages, qr/ERROR: +08006: /, 'a network that swallows all packets: COMMIT fails');
+is(counter($bank), 0, '... and nothing is committed');
+like($bank{waits}->messages, qr/ERROR: +08006: /, '... a call that waits fails');
+like($bank{$_}->messages, qr/ERROR: +08001: could not connect to server "ddblock"/, "... a new call fails: who $_") foreach qw(asks begins);
+like($_->result, qr/^\d+$/, '... the lock server has freed the lock') foreach values %others;
+wait_for_waiters($locks, 'shop/busy', 0);
+pass('... and the place of who has waited');
+$network->mend;
+$bank{asks}->query_safe('ROLLBACK');
+like($bank{asks}->error_of(q{SELECT ddb_lock_require('shop/idle')}), qr/ERROR: +LK001: /, 'the network is mended: the lock is not held');
+is($bank{$_}->ask(qq{SELECT ddb_xact_lock_try_acquire('shop/again/$_')}), 't', "... calls work again: who $_") foreach sort keys %bank;
+$_->quit foreach values %bank, values %others;
 wait_for { locks() eq '' } 'all is released';
 
 #
