@@ -67,7 +67,7 @@ like($app->error_of(q{SELECT ddb_fence_check('waits', 9)}), qr/ERROR: +(0A000|55
 $shop->safe_psql('postgres', q{DROP RULE r ON ddblock.ddb_fences});
 
 # What the page shows
-foreach my $mark ('BEGIN;\nSELECT ddb_xact_lock_acquire', 'SELECT ddb_lock_acquire', 'SELECT ddb_queue_mark_done')
+foreach my $mark ('BEGIN;\nSELECT ddb_xact_lock_acquire', 'SELECT ddb_lock_acquire')
 {
 	$app->query_safe(page_sql($mark =~ s/\\n/\n/r));
 }

@@ -2,50 +2,18 @@
 
 use DDBLock::Test;
 use DDBLock::Tools;
-use IO::Socket::INET;
 
 plan skip_all => 'PgBouncer is missing' unless system('pgbouncer --version >/dev/null 2>&1') == 0;
 
 my ($one, $two) = work_clusters();
 my $dir = PostgreSQL::Test::Utils::tempdir_short();
 my $db;
-write_file("$dir/users", '"' . user . qq{" ""\n});
-
-# A pool of one connection to the cluster
-sub bouncer
-{
-	my ($node, $mode, $line) = @_;
-	my $port = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1)->sockport;
-	my $name = join '_', 'bouncer', $mode, $node->name, $port;
-	my ($host, $server) = ($node->host, $node->port);
-	my $config = write_file("$dir/$name.ini", <<"INI");
-[databases]
-* = host=$host port=$server
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = $port
-unix_socket_dir =
-auth_type = trust
-auth_file = $dir/users
-pool_mode = $mode
-default_pool_size = @{[ $line ? 9 : 1 ]}
-@{[ $line // '' ]}
-INI
-	my $run = start($name, [ 'pgbouncer', $config ]);
-
-	wait_for { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) } $name;
-	return bless { %$node, run => $run, url => 'postgresql://' . user . "\@127.0.0.1:$port" }, 'Pooled';
-}
 
 sub client
 {
 	my ($pool, $name, @sql) = @_;
 	return start($name, [ 'psql', '-XAt', '-v', 'ON_ERROR_STOP=1', '-d', "$pool->{url}/$db", map { ('-c', $_) } @sql ]);
 }
-
-# A node whose sessions go through the pool
-sub Pooled::connstr { my ($self, $dbname) = @_; return "$self->{url}/$dbname"; }
-@Pooled::ISA = ('PostgreSQL::Test::Cluster');
 
 my $acquire = q{SELECT ddb_lock_acquire('migrate/shop', wait => '10min') > 0};
 my $await = q{CALL ddb_lock_await('migrate/shop', wait => '10min')};
@@ -99,7 +67,7 @@ $db = new_shop('command');
 foreach (['application_name_add_host = 0', qr/unsupported startup parameter/], ['ignore_startup_parameters = options', qr/does not join the lock/])
 {
 	my ($line, $why) = @$_;
-	my $command = bouncer($one, 'session', $line);
+	my $command = bouncer($one, 'session', size => 9, conf => $line);
 	my $run = start("command_$command->{run}{pid}", [ 'ddblock-run', '-d', "$command->{url}/$db", 'migrate/shop', 'touch', "$dir/unguarded" ]);
 
 	is($run->status, 125, "session pooling, $line: ddblock-run refuses") or diag($run->output);

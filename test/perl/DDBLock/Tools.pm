@@ -58,6 +58,11 @@ says of a lost lease.
 
 Starts a tool in the background; returns a DDBLock::Tools::Run.
 
+=item bouncer($node, $mode, %options)
+
+A PgBouncer: a node whose sessions go through it, with its C<run> and C<url>.  Options: C<size>
+(server connections, 1), C<user>, C<conf> (more lines).
+
 =item work($node, $label)
 
 What the server's log says of this label (a pattern): a list of [first, last, pid], in
@@ -99,8 +104,9 @@ use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 
 use DDBLock::Test;
+use IO::Socket::INET;
 
-our @EXPORT = qw(tools snippet write_file work_clusters new_shop hold let_go user url start work
+our @EXPORT = qw(tools snippet write_file work_clusters new_shop hold let_go user url start bouncer work
   wait_for_work whole_run apart_ok together_ok
   still_waits_ok migrations_ok orders since recovered);
 
@@ -360,6 +366,39 @@ sub start
 
 	return DDBLock::Tools::Run->new("$PostgreSQL::Test::Utils::log_path/$name.log", $command, %options);
 }
+
+sub bouncer
+{
+	my ($node, $mode, %options) = @_;
+	my $user = $options{user} // user();
+	my $port = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1)->sockport;
+	my $name = join '_', 'bouncer', $mode, $node->name, $port;
+	my ($host, $server, $dir) = ($node->host, $node->port, PostgreSQL::Test::Utils::tempdir_short());
+	my $users = write_file("$dir/users", qq{"$user" ""\n});
+	my $config = write_file("$dir/$name.ini", <<"INI");
+[databases]
+* = host=$host port=$server
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = $port
+unix_socket_dir =
+auth_type = trust
+auth_file = $users
+pool_mode = $mode
+default_pool_size = @{[ $options{size} // 1 ]}
+@{[ $options{conf} // '' ]}
+INI
+	my $run = start($name, [ 'pgbouncer', $config ]);
+
+	wait_for { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) } $name;
+	return bless { %$node, run => $run, url => "postgresql://$user\@127.0.0.1:$port" }, 'DDBLock::Tools::Pooled';
+}
+
+package DDBLock::Tools::Pooled;
+
+use parent -norequire, 'PostgreSQL::Test::Cluster';
+
+sub connstr { my ($self, $dbname) = @_; return "$self->{url}/$dbname"; }
 
 package DDBLock::Tools::Run;
 
