@@ -48,6 +48,7 @@
 #					them: DURATION=30 seconds of the last situation
 #	make several	several locks in one call, beside as many calls in turn:
 #					ROUNDS=40
+#	make managed	what a call of a managed database costs: ROUNDS=300
 #	make queues		queues, beside an article's design and SKIP LOCKED in one database:
 #					DURATION=3 seconds for each turn
 #	make backlog	JOBS=10000 jobs at once, beside that design and pgmq: time until the last is
@@ -132,7 +133,7 @@ all install installcheck uninstall clean:
 endif
 
 .PHONY: setup test simulate scale seeded-bugs mutants torture demo jepsen-etcd hot-lock \
-	beside-java sharing several queues backlog bench list-regress \
+	beside-java sharing several managed queues backlog bench list-regress \
 	list-isolation list-waiting list-computing check-versions check-setup check-arm64 check-monitoring check-tools interop check-timeline dist \
 	check-dist check-installcheck \
 	aws-credentials aws-endpoints check-packages deb $(CHECKS)
@@ -253,6 +254,9 @@ backlog: setup
 
 several: setup
 	@ROUNDS=$(ROUNDS) TAP=test/measure/several.pl test/in-copy test/check-tap
+
+managed: setup
+	@ROUNDS=$(ROUNDS) TAP=test/measure/managed.pl test/in-copy test/check-tap
 
 sharing: setup
 	@DURATION=$(DURATION) TAP=test/measure/sharing.pl test/in-copy test/check-tap
