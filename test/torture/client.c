@@ -8,7 +8,8 @@
  * Each line that it reads is a command, each line that it writes an answer:
  *
  *	run					sessions connect and work
- *	quiet				sessions end their plans and disconnect; "quiet" when all have
+ *	quiet				sessions end their plans and disconnect, or rest; "quiet" when
+ *						all have
  *	probe MS			every lock is acquired once, waiting at most so long, and
  *						released; "probed" when all are (only when quiet)
  *	drain				a few sessions of each cluster work on jobs until they find
@@ -243,6 +244,16 @@ ignore_notice(void *arg, const PGresult *notice)
 	(void) notice;
 }
 
+/*
+ * Has it ddblock.release_on_rollback?  As in check.  Such a session rests instead of leaving: what
+ * it has rolled back is free all the same.
+ */
+static bool
+undoes(const Session *s)
+{
+	return s->number % 4 == 3;
+}
+
 static void
 begin_connecting(Session *s, int64_t now)
 {
@@ -253,8 +264,9 @@ begin_connecting(Session *s, int64_t now)
 	const char *colon = strrchr(place, ':');
 
 	snprintf(info, sizeof(info), "host=%.*s port=%s dbname=postgres user=torture "
-			 "options='-c ddblock.on_lease_lost=%s'",
-			 (int) (colon - place), place, colon + 1, on_loss[s->number % 3]);
+			 "options='-c ddblock.on_lease_lost=%s -c ddblock.release_on_rollback=%s'",
+			 (int) (colon - place), place, colon + 1, on_loss[s->number % 3],
+			 undoes(s) ? "on" : "off");
 	s->conn = PQconnectStart(info);
 	s->state = CONNECTING;
 	s->want_write = true;
@@ -298,6 +310,12 @@ connection_lost(Session *s, int64_t now)
 	disconnect(s, now + RECONNECT_MS * 1000);
 }
 
+static bool
+is_resting(const Session *s)
+{
+	return undoes(s) && s->state == IDLE && s->plan.next >= s->plan.count;
+}
+
 /* One session of each cluster for each queue. */
 static bool
 is_draining(const Session *s)
@@ -311,10 +329,11 @@ next_plan(Session *s)
 {
 	if (mode == RUN)
 	{
+		s->plan.undoes = undoes(s);
 		s->plan.heard = heard[s->cluster];
 		if (stops[s->cluster] != 0)
 			plan_stop(&s->plan, stops[s->cluster] == 1);
-		else if (late[s->cluster] > 0)
+		else if (late[s->cluster] > 0 && !undoes(s))
 		{
 			late[s->cluster]--;
 			plan_late(&s->plan);
@@ -371,7 +390,14 @@ work(Session *s, int64_t now)
 {
 	if (s->plan.next < s->plan.count)
 		start_step(s, now);
-	else if (!next_plan(s))
+	else if (next_plan(s))
+	{
+		if (pause_ms > 0 && mode == RUN)
+			s->wake = now + random_below(2 * pause_ms) * INT64_C(1000);
+	}
+	else if (undoes(s))
+		s->wake = now + RECONNECT_MS * 1000;
+	else
 	{
 		static const Step leave = {OP_DISCONNECT, 0, 0, 0};
 
@@ -379,8 +405,6 @@ work(Session *s, int64_t now)
 		record(s, &leave, NULL, now);
 		disconnect(s, now);
 	}
-	else if (pause_ms > 0 && mode == RUN)
-		s->wake = now + random_below(2 * pause_ms) * INT64_C(1000);
 }
 
 /* Others of the cluster may join the lock; now and then one tries that too late. */
@@ -522,7 +546,7 @@ report_rest(void)
 		return;
 	for (int i = 0; i < session_count; i++)
 	{
-		if (sessions[i].state != DOWN || is_draining(&sessions[i]))
+		if ((sessions[i].state != DOWN && !is_resting(&sessions[i])) || is_draining(&sessions[i]))
 			return;
 	}
 	report(mode == PROBE ? "probed" : mode == DRAIN ? "drained" : "quiet");

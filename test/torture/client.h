@@ -75,6 +75,8 @@ typedef enum Op
 	OP_LEAD_REQUIRE,
 	OP_RESIGN,					/* and waits for the transactions that have joined, */
 	OP_RESIGN_NOW,				/* ... or interrupts them */
+	OP_DEPTH,					/* how often the session has the lock, as ddb_locks tells */
+	OP_TERMINATE,				/* its own session */
 	OP_Q_BEGIN,					/* this and all that follow are about queues */
 	OP_Q_PUSH,
 	OP_Q_OUTBOX,
@@ -125,6 +127,7 @@ typedef struct Plan
 	Step		steps[STEPS_MAX];
 	int			count;
 	int			next;
+	bool		undoes;			/* its session has ddblock.release_on_rollback */
 	const int64_t *heard;		/* [ALL_LOCKS]: tokens that sessions of the cluster have, or 0 */
 	int			lock[2];
 	LockMode	lock_mode[2];

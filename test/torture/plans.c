@@ -21,7 +21,7 @@ const char *const op_names[] = {
 	"renew", "release", "release_all", "discard", "begin", "savepoint",
 	"rollback_to", "keep_savepoint", "write", "stop", "commit", "rollback",
 	"procedure", "disconnect", "think", "join", "detach", "end",
-	"lead", "lead_require", "resign", "resign_now",
+	"lead", "lead_require", "resign", "resign_now", "depth", "terminate",
 	"begin", "push", "outbox", "send", "next", "require", "work", "complete", "commit", "fail",
 	"dead", "redrive", "drop"
 };
@@ -374,6 +374,82 @@ plan_several_in_transaction(Plan *plan)
 	add(plan, OP_TOKEN, 1, 0);
 }
 
+/* A try, as the transaction may hold locks; now and then it is cancelled. */
+static void
+add_try(Plan *plan, Op op, int slot)
+{
+	add(plan, op, slot, 0);
+	if (random_below(8) == 0)
+		plan->steps[plan->count - 1].cancel_ms = 1 + random_below(10);
+}
+
+/*
+ * Acquisitions of a transaction and of its savepoints, in both scopes.  A rollback undoes those for
+ * the session, too, if the session has ddblock.release_on_rollback.  The savepoints all have one
+ * name, so each command means the innermost one.
+ */
+static void
+plan_rollbacks(Plan *plan)
+{
+	int			savepoints = 1;
+
+	if (random_below(2))
+		add(plan, OP_ACQUIRE, 0, some_wait());
+	add(plan, OP_BEGIN, 0, 0);
+	add(plan, OP_ACQUIRE, 0, some_wait());
+	if (random_below(4) == 0)
+		plan->steps[plan->count - 1].cancel_ms = 1 + random_below(random_below(2) ? 10 : 300);
+	if (random_below(2))
+		add(plan, OP_WRITE, 0, 0);
+	add(plan, OP_SAVEPOINT, 0, 0);
+	for (int i = random_below(10); i >= 0; i--)
+	{
+		int			slot = random_below(3) == 0;
+
+		switch (random_below(8))
+		{
+			case 0:
+				add(plan, OP_SAVEPOINT, 0, 0);
+				savepoints++;
+				break;
+			case 1:
+				if (savepoints > 0)
+					add(plan, OP_ROLLBACK_TO, 0, 0);
+				break;
+			case 2:
+				if (savepoints > 0)
+				{
+					add(plan, OP_KEEP_SAVEPOINT, 0, 0);
+					savepoints--;
+				}
+				break;
+			case 3:
+				add(plan, OP_RELEASE, slot, 0);
+				break;
+			case 4:
+				add_try(plan, OP_XACT_TRY, slot);
+				break;
+			case 5:
+				add(plan, random_below(2) ? OP_TOKEN : OP_DEPTH, slot, 0);
+				break;
+			default:
+				add_try(plan, OP_TRY, slot);
+		}
+	}
+	add(plan, OP_DEPTH, 0, 0);
+	if (random_below(10) == 0)
+		add(plan, random_below(2) ? OP_TERMINATE : OP_DISCONNECT, 0, 0);
+	add(plan, random_below(2) ? OP_COMMIT : OP_ROLLBACK, 0, 0);
+	add(plan, OP_DEPTH, 0, 0);
+	add(plan, OP_DEPTH, 1, 0);
+	add(plan, OP_TOKEN, 0, 0);
+	add(plan, OP_TOKEN, 1, 0);
+	if (random_below(2))
+		add(plan, OP_THINK, 0, random_below(1000));
+	add(plan, OP_RELEASE_ALL, 0, 0);
+}
+
+/* A session that undoes leaves queues alone: it may keep a claim, and is to rest without one. */
 void
 plan_work(Plan *plan)
 {
@@ -383,13 +459,15 @@ plan_work(Plan *plan)
 		plan_transaction, plan_disconnect, plan_cancelled, plan_early_release,
 		plan_procedure, plan_procedure, plan_tries, plan_tries,
 		plan_slow_transaction, plan_join, plan_join, plan_join, plan_detached,
-		plan_several, plan_several, plan_several_in_transaction,
+		plan_several, plan_several, plan_several_in_transaction, plan_rollbacks,
 		plan_leader, plan_leader, plan_leader, plan_leader, plan_leader
 	};
 
 	start_plan(plan);
-	if (random_below(QUEUE_PLANS) == 0)
+	if (!plan->undoes && random_below(QUEUE_PLANS) == 0)
 		plan_queue(plan);
+	else if (plan->undoes && random_below(2))
+		plan_rollbacks(plan);
 	else
 		plans[random_below(sizeof(plans) / sizeof(plans[0]))] (plan);
 }
@@ -420,13 +498,35 @@ plan_stop(Plan *plan, bool before)
 	add(plan, OP_RELEASE, 0, 0);
 }
 
-/* What is left is dropped; what is held is looked at, and let go. */
+/* Has the plan a savepoint open, if its last step has failed? */
+static bool
+in_savepoint(const Plan *plan)
+{
+	int			open = 0;
+
+	for (int i = 0; i < plan->next - 1; i++)
+		open += (plan->steps[i].op == OP_SAVEPOINT) - (plan->steps[i].op == OP_KEEP_SAVEPOINT);
+	return open > 0;
+}
+
+/*
+ * What is left is dropped; what is held is looked at, and let go.  A transaction that has written
+ * nothing may commit what it has acquired before its savepoint.
+ */
 void
 plan_after_error(Plan *plan, bool in_transaction)
 {
+	bool		goes_back = in_transaction && in_savepoint(plan) && random_below(2);
+
 	plan->count = plan->next = 0;
+	if (goes_back)
+	{
+		add(plan, OP_ROLLBACK_TO, 0, 0);
+		add(plan, OP_DEPTH, 0, 0);
+	}
 	if (in_transaction)
-		add(plan, OP_ROLLBACK, 0, 0);
+		add(plan, goes_back && plan->write_id == 0 ? OP_COMMIT : OP_ROLLBACK, 0, 0);
+	add(plan, OP_DEPTH, 0, 0);
 	add(plan, OP_TOKEN, 0, 0);
 	add(plan, OP_RELEASE_ALL, 0, 0);
 	add(plan, OP_TOKEN, 0, 0);
@@ -523,7 +623,8 @@ step_sql(Plan *plan, const Step *step, char *sql)
 		[OP_DISCARD] = "DISCARD ALL",[OP_BEGIN] = "BEGIN",
 		[OP_SAVEPOINT] = "SAVEPOINT s",[OP_ROLLBACK_TO] = "ROLLBACK TO s",
 		[OP_KEEP_SAVEPOINT] = "RELEASE s",[OP_COMMIT] = "COMMIT",
-		[OP_ROLLBACK] = "ROLLBACK",[OP_THINK] = NULL
+		[OP_ROLLBACK] = "ROLLBACK",[OP_THINK] = NULL,
+		[OP_TERMINATE] = "SELECT pg_terminate_backend(pg_backend_pid())"
 	};
 	char		name[16];
 	char		quoted[20];
@@ -573,6 +674,10 @@ step_sql(Plan *plan, const Step *step, char *sql)
 			return true;
 		case OP_END:
 			timed(sql, "ddb_lock_release_detached", named);
+			return true;
+		case OP_DEPTH:
+			snprintf(sql, SQL_SIZE, "SELECT torture_now(), (SELECT coalesce(sum(depth), 0) FROM "
+					 "ddb_locks WHERE name = %s AND pid = pg_backend_pid()), torture_now()", quoted);
 			return true;
 		case OP_RELEASE_ALL:
 			timed(sql, "ddb_lock_release_all", "");

@@ -38,6 +38,7 @@ def on_c0(name, session, token, sent, **more):
 
 A, B = '0.0.1', '1.0.1'
 A2, B2, C = '0.1.1', '1.1.1', '2.0.1'
+U = '0.3.1'                             # with ddblock.release_on_rollback
 one_of_1, one_of_2, one_of_3 = permits(1, 1), permits(1, 2), permits(1, 3)
 two_of_2, two_of_3, three_of_3 = permits(2, 2), permits(2, 3), permits(3, 3)
 GOOD = [
@@ -69,6 +70,21 @@ C0_WRITTEN = WRITTEN + ['2\tc0\t400\t2']
 NOBODY_LEADS = [on_c0('lead', (A, B)[s % 2], 0, (8 + s) * S) for s in range(4)]
 STANDING = ['stands\t0\t0\t0\tc0 c1', 'stands\t1\t0\t0\tc0']
 GUARD = ['guard\t-\t0\t0\ton']
+
+
+
+def undoing(*names, session=U):
+    """Calls in the order of time, on one hold; "depth 2" has what it tells."""
+    history = []
+    for number, call in enumerate(names):
+        name, _, value = call.partition(' ')
+        told = {'release': 't', 'depth': value}.get(name, '')
+        history.append(op(name, session, 400, 8 * S + number * S // 10, detail=told,
+                          state='57014' if value == 'cancelled' else '00000'))
+    return history
+
+
+SAVEPOINTS = undoing('acquire', 'begin', 'acquire', 'savepoint', 'acquire', 'xact_try', 'depth 4')
 
 # name, promises, more history, events, written (None: WRITTEN)
 CASES = [
@@ -141,6 +157,35 @@ CASES = [
     ('belief after a definite failure', 'I8',
      [op('acquire', B, 0, 8 * S, state='55P03'), op('token', B, 300, 9 * S)], [], None),
     ('belief after the release', 'I8', [op('token', B, 200, 8 * S)], [], None),
+    ('a release of a lock that was let go', 'I8', [op('release', B, 200, 8 * S, detail='t')], [],
+     None),
+
+    # What a rollback undoes
+] + [('a rollback: ' + what, promise, history, [], None) for what, promise, history in (
+    ('it undoes', None, SAVEPOINTS + undoing('rollback_to', 'depth 2', 'rollback', 'depth 1')),
+    ('of a savepoint that undoes nothing', 'I8', SAVEPOINTS + undoing('rollback_to', 'depth 3')),
+    ('of a transaction that undoes nothing', 'I8', SAVEPOINTS + undoing('rollback', 'depth 3')),
+    ('a savepoint goes over to its transaction', None, SAVEPOINTS + undoing(
+        'keep_savepoint', 'depth 4', 'rollback', 'depth 1')),
+    ('COMMIT undoes', 'I8', SAVEPOINTS + undoing('commit', 'depth 1')),
+    ('COMMIT keeps', None, SAVEPOINTS + undoing('commit', 'depth 3')),
+    ('COMMIT fails', None, SAVEPOINTS + undoing('commit cancelled', 'depth 1')),
+    ('a release is undone once more', 'I8', SAVEPOINTS + undoing(
+        'release', 'depth 3', 'rollback_to', 'depth 1')),
+    ('a release takes the latest', None, SAVEPOINTS + undoing(
+        'release', 'release', 'depth 2', 'rollback_to', 'depth 1', 'rollback', 'depth 1')),
+    ('after the release of all', None, SAVEPOINTS + undoing(
+        'release_all', 'depth 1', 'rollback', 'depth 0')),
+    ('a call that was cancelled', 'I8', undoing('acquire cancelled', 'token')),
+    ('belief in what was undone', 'I8', undoing('begin', 'acquire', 'rollback', 'token')),
+    ('belief in what was kept', None, undoing('begin', 'acquire', 'commit', 'token')),
+    ('another gets what was undone', None, undoing('begin', 'acquire', 'rollback', 'depth 0') +
+     [op('acquire', B, 500, 9 * S), op('require', B, 500, 10 * S)]),
+    ('of a session without the setting', None, undoing(
+        'begin', 'acquire', 'rollback', 'depth 1', session=A)),
+    ('of a session without the setting, which undoes', 'I8', undoing(
+        'begin', 'acquire', 'rollback', 'depth 0', session=A)),
+)] + [
     # Shared locks
     ('a lock is shared, also under tokens that fall', None,
      [shared('acquire', A, 400, 8 * S), shared('acquire', B, 500, 9 * S),
@@ -357,8 +402,8 @@ CASES = [
     ('two clusters lead under one token', 'I9',
      [on_c0('lead', A, 400, 8 * S), on_c0('lead', B, 400, 9 * S)], [], None),
     ('a leadership outlives the savepoint', None,
-     [on_c0('lead', A, 400, 8 * S), on_c0('rollback_to', A, 400, 9 * S),
-      on_c0('token', A, 400, 10 * S)], [], None),
+     [on_c0('begin', A, 0, 8 * S), on_c0('savepoint', A, 0, 8 * S), on_c0('lead', A, 400, 8 * S),
+      on_c0('rollback_to', A, 400, 9 * S), on_c0('token', A, 400, 10 * S)], [], None),
     ('a leadership outlives the transaction', 'I8',
      [on_c0('lead', A, 400, 8 * S), on_c0('commit', A, 0, 9 * S),
       on_c0('token', A, 400, 10 * S)], [], None),
