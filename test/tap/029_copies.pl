@@ -61,6 +61,8 @@ sub told_ok { my ($node, $other) = @_;
 	like(slurp_file($node->logfile), qr/$warning"\Q$owner\E"\n.*DETAIL: +Both have system identifier $system, .*\n.*HINT: +In the one that is the copy, set "ddblock.leaderships"/,
 		$node->name . ' warns of ' . $other->name);
 	is(trouble($node), qq{"$owner" has the system identifier of this cluster, and is no standby: one of them is a copy}, '... in ddb_status, too');
+	like($node->safe_psql('postgres', q{SELECT concat_ws(' ', result, detail, hint) FROM ddb_check() WHERE subject = 'trouble'}),
+		qr/^warning "\Q$owner\E" has the system identifier .* See the server's log\.$/, '... and in ddb_check()');
 	return; }
 told_ok($copy, $original);
 step_back_for($copy, $original);
